@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	shown "github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
@@ -28,7 +27,7 @@ const visibleWithin = 30 * time.Second
 
 // statusFault is a fault of an installation, and the Problem by which status shows it.
 type statusFault struct {
-	kind     findings.Code
+	kind     shown.Code
 	node     string
 	do, undo func(*scene) // no undo: applying the manifest again mends it
 }
@@ -40,29 +39,29 @@ func statusFaults() []statusFault {
 	}
 	now := time.Now()
 	return []statusFault{
-		{kind: findings.DaemonSetMissing, do: kubectl("--namespace", bed.Namespace, "delete", "daemonset", "taintlet", "--cascade=orphan")},
-		{kind: findings.AgentNotReady, node: bare, do: podStatus(`"conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [{"name": "taintlet", "image": "a", "imageID": "a", "ready": false, "restartCount": 0, "state": {"running": {}}}]`), undo: readiness("True")},
-		{kind: findings.AgentNotStarted, node: bare, do: podStatus(`"conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [{"name": "taintlet", "image": "a", "imageID": "a", "ready": false, "restartCount": 4, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]`), undo: runsAgain},
-		{kind: findings.AgentOutOfMemory, node: bare, do: podStatus(fmt.Sprintf(`"containerStatuses": [{"name": "taintlet", "image": "a", "imageID": "a", "ready": true, "restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": %q}}}]`, now.UTC().Format(time.RFC3339))), undo: runsAgain},
-		{kind: findings.AgentRestarted, node: bare, do: podStatus(fmt.Sprintf(`"containerStatuses": [{"name": "taintlet", "image": "a", "imageID": "a", "ready": true, "restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": {"reason": "Error", "exitCode": 137, "finishedAt": %q}}}]`, now.UTC().Format(time.RFC3339))), undo: runsAgain},
-		{kind: findings.SeveralAgents, node: quiet, do: func(s *scene) { bed.Apply(s.t.Context(), s.t, s.c, secondAgent) }, undo: kubectl("--namespace", bed.Namespace, "delete", "daemonset", "second")},
-		{kind: findings.PermissionMissing, do: removed("clusterrolebinding", "taintlet")},
-		{kind: findings.ConfigurationInvalid, do: patched("configmap", `{"data": {"config.yaml": "memory: {availablePercent: 500}"}}`)},
-		{kind: findings.ConfigurationMissing, do: removed("configmap", "taintlet")},
-		{kind: findings.ConditionWithoutRule, do: patched("configmap", `{"data": {"config.yaml": "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\nrules: []\neviction: {slots: 1}\n"}}`)},
-		{kind: findings.ConfigurationRefused, node: quiet, do: func(s *scene) {
+		{kind: shown.DaemonSetMissing, do: kubectl("--namespace", bed.Namespace, "delete", "daemonset", "taintlet", "--cascade=orphan")},
+		{kind: shown.AgentNotReady, node: bare, do: podStatus(`"conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [{"name": "taintlet", "image": "a", "imageID": "a", "ready": false, "restartCount": 0, "state": {"running": {}}}]`), undo: readiness("True")},
+		{kind: shown.AgentNotStarted, node: bare, do: podStatus(`"conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [{"name": "taintlet", "image": "a", "imageID": "a", "ready": false, "restartCount": 4, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]`), undo: runsAgain},
+		{kind: shown.AgentOutOfMemory, node: bare, do: podStatus(fmt.Sprintf(`"containerStatuses": [{"name": "taintlet", "image": "a", "imageID": "a", "ready": true, "restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": %q}}}]`, now.UTC().Format(time.RFC3339))), undo: runsAgain},
+		{kind: shown.AgentRestarted, node: bare, do: podStatus(fmt.Sprintf(`"containerStatuses": [{"name": "taintlet", "image": "a", "imageID": "a", "ready": true, "restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": {"reason": "Error", "exitCode": 137, "finishedAt": %q}}}]`, now.UTC().Format(time.RFC3339))), undo: runsAgain},
+		{kind: shown.SeveralAgents, node: quiet, do: func(s *scene) { bed.Apply(s.t.Context(), s.t, s.c, secondAgent) }, undo: kubectl("--namespace", bed.Namespace, "delete", "daemonset", "second")},
+		{kind: shown.PermissionMissing, do: removed("clusterrolebinding", "taintlet")},
+		{kind: shown.ConfigurationInvalid, do: patched("configmap", `{"data": {"config.yaml": "memory: {availablePercent: 500}"}}`)},
+		{kind: shown.ConfigurationMissing, do: removed("configmap", "taintlet")},
+		{kind: shown.ConditionWithoutRule, do: patched("configmap", `{"data": {"config.yaml": "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\nrules: []\neviction: {slots: 1}\n"}}`)},
+		{kind: shown.ConfigurationRefused, node: quiet, do: func(s *scene) {
 			if err := os.WriteFile(s.agent.ConfigFile(), []byte(bed.ConfigHeader+"memory: {availablePercent: 500}"), 0o600); err != nil {
 				s.t.Fatal(err)
 			}
 		}, undo: func(s *scene) { s.agent.Reconfigure(quickly) }},
-		{kind: findings.ConfigurationNotInForce, do: func(s *scene) { s.agent.Reconfigure(quickly + "heartbeat: 4m\n") }, undo: func(s *scene) { s.agent.Reconfigure(quickly) }},
-		{kind: findings.PolicyMissing, do: removed(policies, "taintlet-events")},
-		{kind: findings.PolicyNotInForce, do: removed(bindings, "taintlet-nodes")},
-		{kind: findings.PolicyNotInForce, do: patch(bindings, "taintlet-leases", `{"spec": {"validationActions": ["Audit"]}}`), undo: func(s *scene) { anew(s, bindings, "taintlet-leases") }},
-		{kind: findings.PolicyChanged, do: patch(policies, "taintlet-nodes", `{"spec": {"failurePolicy": "Ignore"}}`), undo: func(s *scene) { anew(s, policies, "taintlet-nodes") }},
-		{kind: findings.SlotMissing, do: removed("lease", "taintlet-evict-0")},
-		{kind: findings.VersionsDiffer, do: otherImage("other:1"), undo: otherImage("")},
-		{kind: findings.ClockSkew, node: bare, do: status("taintlet", condition("HostDiskPressure", "False", "SpaceSufficient", now.Add(24*time.Hour))), undo: status("test", noConditions)},
+		{kind: shown.ConfigurationNotInForce, do: func(s *scene) { s.agent.Reconfigure(quickly + "heartbeat: 4m\n") }, undo: func(s *scene) { s.agent.Reconfigure(quickly) }},
+		{kind: shown.PolicyMissing, do: removed(policies, "taintlet-events")},
+		{kind: shown.PolicyNotInForce, do: removed(bindings, "taintlet-nodes")},
+		{kind: shown.PolicyNotInForce, do: patch(bindings, "taintlet-leases", `{"spec": {"validationActions": ["Audit"]}}`), undo: func(s *scene) { anew(s, bindings, "taintlet-leases") }},
+		{kind: shown.PolicyChanged, do: patch(policies, "taintlet-nodes", `{"spec": {"failurePolicy": "Ignore"}}`), undo: func(s *scene) { anew(s, policies, "taintlet-nodes") }},
+		{kind: shown.SlotMissing, do: removed("lease", "taintlet-evict-0")},
+		{kind: shown.VersionsDiffer, do: otherImage("other:1"), undo: otherImage("")},
+		{kind: shown.ClockSkew, node: bare, do: status("taintlet", condition("HostDiskPressure", "False", "SpaceSufficient", now.Add(24*time.Hour))), undo: status("test", noConditions)},
 	}
 }
 
@@ -126,7 +125,7 @@ func TestStatusShowsEachFault(t *testing.T) {
 		}
 		return nil
 	})
-	s.problem(findings.DaemonSetMissing, "")
+	s.problem(shown.DaemonSetMissing, "")
 	s.unprivileged()
 }
 
@@ -147,16 +146,16 @@ func (s *scene) fleet(config *rest.Config) (report shown.Report, isWell bool) {
 }
 
 // problem waits until status shows a Finding.
-func (s *scene) problem(kind findings.Code, node string) (found findings.Finding) {
+func (s *scene) problem(kind shown.Code, node string) (found shown.Finding) {
 	s.t.Helper()
 	cluster.Eventually(s.t, fmt.Sprintf("%s %s", kind, node), func() error {
 		report, isWell := s.fleet(s.c.Admin())
-		at := slices.IndexFunc(report.Findings, func(p findings.Finding) bool { return p.Code == kind && p.Node == node })
+		at := slices.IndexFunc(report.Findings, func(p shown.Finding) bool { return p.Code == kind && p.Node == node })
 		if at < 0 {
 			return fmt.Errorf("the problems are %+v", report.Findings)
 		}
 		found = report.Findings[at]
-		if isWell && found.Severity == findings.Failure {
+		if isWell && found.Severity == shown.Failure {
 			return fmt.Errorf("all is well in spite of %+v", found)
 		}
 		if found.Command == "" {
@@ -205,7 +204,7 @@ func (s *scene) asked() {
 		}
 	}
 	for node, isTold := range map[string]bool{quiet: true, bare: false} {
-		command := strings.Fields(findings.EventsOf(node))
+		command := strings.Fields(shown.EventsOf(node))
 		if out := s.c.RunKubectl(s.t, command[1:]...); strings.Contains(out, "ConfigurationRefused") != isTold {
 			s.t.Errorf("%s prints\n%s", command, out)
 		}

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/check"
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
@@ -66,7 +65,7 @@ func TestAKeepPolicyThatFailsIsNamed(t *testing.T) {
 		c.WaitAgentEvent(t, name, "KeepPolicyFails", keepFails)
 		agents[name].WaitMetric(`taintlet_contested{condition="MemoryPressure"} 1`)
 	}
-	found := problemOf(t, c, findings.KeepPolicyFails)
+	found := problemOf(t, c, status.KeepPolicyFails)
 	if !strings.HasPrefix(found.Text, keepFails) || !strings.HasSuffix(found.Text, "alone, beside") {
 		t.Errorf("status says %+v", found)
 	}
@@ -125,7 +124,7 @@ func checks(t *testing.T, c *cluster.Cluster, state check.State, pattern string)
 }
 
 // problemOf waits for a Finding of kubectl taintlet status.
-func problemOf(t *testing.T, c *cluster.Cluster, kind findings.Code) (found findings.Finding) {
+func problemOf(t *testing.T, c *cluster.Cluster, kind status.Code) (found status.Finding) {
 	t.Helper()
 	cluster.Eventually(t, "status says "+string(kind), func() error {
 		var report status.Report

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
@@ -37,8 +37,8 @@ type Line struct {
 	// Text says what was found.
 	Text string `json:"text"`
 	// Code and Node are those of a Finding.
-	Code findings.Code `json:"code,omitempty"`
-	Node string        `json:"node,omitempty"`
+	Code status.Code `json:"code,omitempty"`
+	Node string      `json:"node,omitempty"`
 	// Remedy says what to do, Command is the next command, and Link where that is explained.
 	Remedy  string `json:"remedy,omitempty"`
 	Command string `json:"command,omitempty"`
@@ -114,7 +114,7 @@ type check struct {
 	ask    func(*scene, context.Context) Line
 	// codes are the Findings that answer it. Only if there is none of them, it asks, unless
 	// the part of the installation that they are about could not be read.
-	codes []findings.Code
+	codes []status.Code
 	part  string
 	// ofConfig is the question about the configuration of the agents that it asks; empty: it
 	// needs none.
@@ -151,11 +151,11 @@ func installed() []group {
 		{"cluster", []check{
 			versionCheck(),
 			base(nodesCheck()),
-			base(check{name: "installed", codes: []findings.Code{findings.NotInstalled}, ask: fine("taintlet is installed"), link: "deploy/README.md#install",
+			base(check{name: "installed", codes: []status.Code{status.NotInstalled}, ask: fine("taintlet is installed"), link: "deploy/README.md#install",
 				remedy: "install it, or name its namespace by --namespace. Nodes keep the taints that they have until agents run again"}),
-			{name: "images", codes: []findings.Code{findings.VersionsDiffer}, part: installation.PartPods, ask: fine("all agents are of the same version"), link: "deploy/README.md#upgrade",
+			{name: "images", codes: []status.Code{status.VersionsDiffer}, part: installation.PartPods, ask: fine("all agents are of the same version"), link: "deploy/README.md#upgrade",
 				remedy: "wait for the roll-out, or find out which pods it does not replace"},
-			{name: "program", codes: []findings.Code{findings.ProgramVersionDiffers}, part: installation.PartPods, ask: fine("this program and the agents are of one release, as far as they are releases"), link: "deploy/README.md#the-plugin",
+			{name: "program", codes: []status.Code{status.ProgramVersionDiffers}, part: installation.PartPods, ask: fine("this program and the agents are of one release, as far as they are releases"), link: "deploy/README.md#the-plugin",
 				remedy: "use the plugin of the agents' release: what another one says of the configuration and of the record may be wrong"},
 		}},
 		{"permissions", []check{
@@ -173,11 +173,11 @@ func installed() []group {
 				remedy: policyRemedy},
 			{name: "policy-leases", ask: (*scene).checkLeasesPolicy, link: "deploy/README.md#eviction",
 				remedy: policyRemedy},
-			{name: "policies", codes: []findings.Code{findings.PolicyMissing, findings.PolicyNotInForce}, part: installation.PartPolicies, ask: fine("the admission policies have their bindings"), link: policyLink,
+			{name: "policies", codes: []status.Code{status.PolicyMissing, status.PolicyNotInForce}, part: installation.PartPolicies, ask: fine("the admission policies have their bindings"), link: policyLink,
 				remedy: policyRemedy},
 			{name: "policy-rules", ofConfig: "whether the policies allow the taints of the rules", ask: (*scene).checkRulesAllowed, link: "deploy/README.md#tune",
 				remedy: "upgrade the chart, which writes both; with kubectl or Kustomize, add the pairs and their stand-ins to the variable wantedPairs of the policy taintlet-nodes"},
-			{name: "policies-unchanged", codes: []findings.Code{findings.PolicyChanged}, part: installation.PartPolicies, ask: fine("nobody changed the policies by hand"), link: policyLink,
+			{name: "policies-unchanged", codes: []status.Code{status.PolicyChanged}, part: installation.PartPolicies, ask: fine("nobody changed the policies by hand"), link: policyLink,
 				remedy: "apply the manifest or upgrade the chart again, and put what has to differ into its values"},
 			{name: "keep-objects", part: installation.PartPolicies, ask: (*scene).checkKeepObjects, link: keepLink,
 				remedy: "apply deploy/keep.yaml, or install the chart with keep: null or true; without it stand-ins take the place of the well-known taints"},
@@ -185,11 +185,11 @@ func installed() []group {
 				remedy: "apply deploy/keep.yaml of this release, or upgrade the chart again"},
 		}},
 		{"configuration", []check{
-			{name: "configuration", codes: []findings.Code{findings.ConfigurationMissing, findings.ConfigurationInvalid, findings.ConfigurationRefused}, part: installation.PartConfig, ofConfig: "whether the configuration is valid", ask: (*scene).checkConfiguration, link: "docs/troubleshooting.md#the-configuration-is-refused",
+			{name: "configuration", codes: []status.Code{status.ConfigurationMissing, status.ConfigurationInvalid, status.ConfigurationRefused}, part: installation.PartConfig, ofConfig: "whether the configuration is valid", ask: (*scene).checkConfiguration, link: "docs/troubleshooting.md#the-configuration-is-refused",
 				remedy: "correct the named field; kubectl taintlet config --config FILE checks a file. Until then the last valid configuration stays in force, and an agent that starts ends at once"},
-			{name: "in-force", codes: []findings.Code{findings.ConfigurationNotInForce}, part: installation.PartConfig, ask: fine("all agents use the configuration of the ConfigMap"), link: "deploy/README.md#tune",
+			{name: "in-force", codes: []status.Code{status.ConfigurationNotInForce}, part: installation.PartConfig, ask: fine("all agents use the configuration of the ConfigMap"), link: "deploy/README.md#tune",
 				remedy: "wait: the kubelet changes the agent's file a minute or so after the ConfigMap. An agent that does not follow has the reason in its log"},
-			{name: "rules", codes: []findings.Code{findings.ConditionWithoutRule}, part: installation.PartConfig, ask: fine("each condition has a rule that sets a taint"), link: "docs/configuration.md#rules",
+			{name: "rules", codes: []status.Code{status.ConditionWithoutRule}, part: installation.PartConfig, ask: fine("each condition has a rule that sets a taint"), link: "docs/configuration.md#rules",
 				remedy: "if that is not meant, remove the rule with effect None, or the empty list of rules: the default rule is used then"},
 			{name: "overrides", ofConfig: "whether each override applies to a Node", ask: (*scene).checkOverrides, link: "docs/configuration.md#overrides",
 				remedy: "correct the labels of its nodeSelector, or its place: only the first override that matches a Node applies. While a pool has no Node this is as it should be"},
@@ -197,7 +197,7 @@ func installed() []group {
 				remedy: "add the toleration to the templates of those that every Node needs, such as the network's: their pods are neither started nor replaced while a Node has the taint"},
 			{name: "autoscalers", ofConfig: "what autoscalers make of the taints", ask: (*scene).checkAutoscalers, link: "docs/neighbours.md#neighbours",
 				remedy: "set autoscaler: cluster-autoscaler in the configuration, or use keys of your own"},
-			{name: "slots", codes: []findings.Code{findings.SlotMissing}, part: installation.PartSlots, ofConfig: "whether the eviction slots are there", ask: (*scene).checkSlots, link: "deploy/README.md#eviction",
+			{name: "slots", codes: []status.Code{status.SlotMissing}, part: installation.PartSlots, ofConfig: "whether the eviction slots are there", ask: (*scene).checkSlots, link: "deploy/README.md#eviction",
 				remedy: "helm upgrade makes the Leases again; to turn eviction off, remove the rules for Critical and evict.slots from the chart's values"},
 		}},
 		{"agents", agentChecks()},
@@ -211,8 +211,8 @@ func fine(text string) func(*scene, context.Context) Line {
 }
 
 // notRunning are the Findings about agents that do not run.
-func notRunning() []findings.Code {
-	return []findings.Code{findings.DaemonSetMissing, findings.DaemonSetSelectsNoNode, findings.AgentMissing, findings.AgentPending, findings.AgentNotStarted, findings.AgentNotReady}
+func notRunning() []status.Code {
+	return []status.Code{status.DaemonSetMissing, status.DaemonSetSelectsNoNode, status.AgentMissing, status.AgentPending, status.AgentNotStarted, status.AgentNotReady}
 }
 
 // agentChecks are those of the agents that run.
@@ -220,11 +220,11 @@ func agentChecks() []check {
 	return []check{
 		{name: "daemonset", codes: notRunning(), part: installation.PartPods, ask: (*scene).checkDaemonSet, link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
 			remedy: "see the pods that are not ready: kubectl get pods --all-namespaces -o wide --selector " + installation.Label},
-		{name: "signs", codes: []findings.Code{findings.AgentSilent, findings.RecordUnreadable}, ask: (*scene).checkSigns, link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
+		{name: "signs", codes: []status.Code{status.AgentSilent, status.RecordUnreadable}, ask: (*scene).checkSigns, link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
 			remedy: "read the log of the agent on that Node"},
-		{name: "restarts", codes: []findings.Code{findings.AgentOutOfMemory, findings.AgentRestarted}, part: installation.PartPods, ask: fine("no agent ended in the last hour"), link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
+		{name: "restarts", codes: []status.Code{status.AgentOutOfMemory, status.AgentRestarted}, part: installation.PartPods, ask: fine("no agent ended in the last hour"), link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
 			remedy: "read the log of the one before: kubectl logs --previous. After OOMKilled, raise resources.limits.memory in the chart's values"},
-		{name: "one-each", codes: []findings.Code{findings.SeveralAgents}, part: installation.PartPods, ask: (*scene).checkOneEach, link: "docs/living-with-kubernetes.md#two-agents-on-one-node",
+		{name: "one-each", codes: []status.Code{status.SeveralAgents}, part: installation.PartPods, ask: (*scene).checkOneEach, link: "docs/living-with-kubernetes.md#two-agents-on-one-node",
 			remedy: "remove one of the installations, or the pod that belongs to no DaemonSet"},
 		{name: "service", ask: (*scene).checkService, link: "docs/network.md#peers",
 			remedy: "apply the manifest or upgrade the chart again: without the Service the agents have no peers, and so no fleet brake"},
@@ -243,9 +243,9 @@ func hostChecks() []check {
 		kernelCheck(),
 		{name: "unknown", ask: ofNodes("unknown", "whether the agents can tell about all conditions", "agents cannot tell about all conditions", "the agents can tell about all conditions"), link: "docs/troubleshooting.md#a-condition-is-unknown",
 			remedy: "read the condition's message: kubectl describe node"},
-		{name: "clock", codes: []findings.Code{findings.ClockSkew}, ask: fine("the hosts' clocks agree with the API server's to 30 s"), link: "docs/how-it-decides.md#what-survives-a-restart",
+		{name: "clock", codes: []status.Code{status.ClockSkew}, ask: fine("the hosts' clocks agree with the API server's to 30 s"), link: "docs/how-it-decides.md#what-survives-a-restart",
 			remedy: "synchronise the hosts' clocks (NTP). taintlet decides nothing by them, but the times of its conditions and Events are wrong"},
-		{name: "taints", codes: []findings.Code{findings.TaintContested, findings.PauseMistyped}, ask: fine("nobody removes taintlet's taints, and each pause names conditions"), link: "docs/living-with-kubernetes.md#when-someone-removes-a-taint",
+		{name: "taints", codes: []status.Code{status.TaintContested, status.PauseMistyped}, ask: fine("nobody removes taintlet's taints, and each pause names conditions"), link: "docs/living-with-kubernetes.md#when-someone-removes-a-taint",
 			remedy: "find out who removes the taint, and pause the Node instead"},
 		{name: "kubelet", ask: ofNodes("kubelet", "whether the kubelets agree", "conditions are bad for the kubelet and good for taintlet", "no kubelet reports trouble that taintlet does not see"), link: "docs/living-with-kubernetes.md#who-owns-a-taint",
 			remedy: "compare the kubelet's thresholds (evictionHard) with taintlet's: the kubelet evicts where taintlet sees no trouble; for 5 minutes after the trouble that is as it should be"},

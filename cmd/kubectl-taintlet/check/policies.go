@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -95,7 +95,7 @@ func (s *scene) checkKeepEffect(ctx context.Context) Line {
 	if has, err := s.hasKeep(); err == nil && !has {
 		return skip(what + ": it is not installed")
 	}
-	noticed := slices.IndexFunc(s.report.Findings, func(p findings.Finding) bool { return p.Code == findings.KeepPolicyFails })
+	noticed := slices.IndexFunc(s.report.Findings, func(p status.Finding) bool { return p.Code == status.KeepPolicyFails })
 	keeps, err := s.keeps(ctx, s.untainted)
 	switch {
 	case err == nil && !keeps:

@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/agent/config"
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/output"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 )
 
 // Run makes the checks and prints what they found. It reports whether none failed. An
@@ -101,9 +101,9 @@ func (c check) complete(line Line) Line {
 }
 
 // finding is the line of a Finding.
-func (c check) finding(f findings.Finding) Line {
+func (c check) finding(f status.Finding) Line {
 	line := Line{State: Warning, Text: f.Text, Code: f.Code, Node: f.Node, Command: f.Command}
-	if f.Severity == findings.Failure {
+	if f.Severity == status.Failure {
 		line.State = Failed
 	}
 	if f.Node != "" {

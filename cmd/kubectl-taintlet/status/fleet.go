@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/taintlet/taintlet/agent/config"
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
@@ -89,13 +88,13 @@ func (f *Fleet) Report(now time.Time) Report {
 	if f.installation != nil {
 		pods = installation.PodsByNode(f.installation.Pods)
 	}
-	var known []findings.Node
+	var known []Node
 	for name, n := range f.nodes {
 		n.State, n.asked = f.stateAt(n, now, pods[name]), len(f.names) > 0
 		r.Summary.count(n, now)
 		if n.State != NoAgent {
-			n.judged.IsSilent = f.isSilent(n, now)
-			known = append(known, n.judged)
+			n.isSilent = f.isSilent(n, now)
+			known = append(known, n)
 		}
 		isShown := n.State != Healthy && n.State != NoAgent || n.Paused != "" || n.asked
 		if isShown {
@@ -157,8 +156,8 @@ func (s *Summary) of(state State) *int {
 // elsewhere does not count.
 func (f *Fleet) IsWell(r Report) bool {
 	isAsked := len(f.names) > 0
-	hasFailed := slices.ContainsFunc(r.Findings, func(p findings.Finding) bool {
-		return p.Severity == findings.Failure && (!isAsked || p.Node != "")
+	hasFailed := slices.ContainsFunc(r.Findings, func(p Finding) bool {
+		return p.Severity == Failure && (!isAsked || p.Node != "")
 	})
 	return r.Summary.Agents > 0 && r.Summary.Healthy == r.Summary.Agents && (!isAsked || r.Summary.WithoutAgent == 0) && !hasFailed
 }
@@ -182,7 +181,7 @@ func (f *Fleet) SetInstallation(i *installation.Installation) {
 }
 
 // install puts into the Report what is installed, and what is wrong.
-func (f *Fleet) install(r *Report, known []findings.Node, now time.Time) {
+func (f *Fleet) install(r *Report, known []Node, now time.Time) {
 	if i := f.installation; i != nil {
 		r.Unread = cleaned(i.Unread)
 		for _, d := range i.DaemonSets {
@@ -199,9 +198,9 @@ func (f *Fleet) install(r *Report, known []findings.Node, now time.Time) {
 			r.Slots = append(r.Slots, slot)
 		}
 	}
-	r.Findings = findings.Find(findings.Facts{Installation: f.installation, Nodes: known, Now: now, Version: f.Version})
+	r.Findings = find(facts{f.installation, known, now, f.Version})
 	if len(f.names) > 0 || f.Selector != nil {
-		r.Findings = slices.DeleteFunc(r.Findings, func(p findings.Finding) bool { return p.Node != "" && !f.Has(p.Node) })
+		r.Findings = slices.DeleteFunc(r.Findings, func(p Finding) bool { return p.Node != "" && !f.Has(p.Node) })
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -44,16 +43,16 @@ func (r *Reader) Read(node *taints.Node) Node {
 		n.Problem = "the record cannot be read: " + terminal.Clean(err.Error(), maxMessage)
 	}
 	n.Agent, n.Config = terminal.Clean(remembered.Agent, maxWord), terminal.Clean(remembered.Config, maxWord)
-	n.judged = findings.Node{Name: strings.Clone(node.Name), Config: n.Config, Unreadable: n.Problem, KeepFails: remembered.KeepFails, MistypedPause: r.mistypedPause(n.Paused)}
+	n.keepFails, n.mistypedPause = remembered.KeepFails, r.mistypedPause(n.Paused)
 	n.Foreign = r.foreign(node, remembered)
 	if !decide.IsTouched(node, r.policy) {
 		return n
 	}
 	if last := decide.LastSign(node, r.policy); !last.IsZero() {
-		n.LastSign, n.judged.LastSign = &last, last
+		n.LastSign = &last
 	}
 	skew := skewOf(node, r.policy)
-	n.ClockSkewSeconds, n.judged.Skew = int64(skew/time.Second), skew
+	n.ClockSkewSeconds = int64(skew / time.Second)
 	for _, condition := range r.policy.Conditions {
 		if c := node.Condition(decide.ConditionType(condition.Name)); c != nil {
 			n.Conditions = append(n.Conditions, conditionOf(c, condition.Name, remembered, skew))
@@ -72,7 +71,6 @@ func (r *Reader) Read(node *taints.Node) Node {
 		}
 		if past := remembered.Conditions[probes.Condition(c.Name)]; c.Level > probes.OK && past.Disputed {
 			c.RemovedBy = terminal.Clean(cmp.Or(past.RemovedBy, "unknown"), maxWord)
-			n.judged.Contested = append(n.judged.Contested, findings.Contested{Condition: c.Name, HasTaint: len(c.Taints) > 0})
 		}
 	}
 	n.State = n.stateOfItself()

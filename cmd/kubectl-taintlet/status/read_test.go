@@ -28,8 +28,8 @@ func TestPauseIsShownAtOnce(t *testing.T) {
 		if isPaused := value != "" && value != "false"; (n.Paused != "") != isPaused {
 			t.Errorf("paused %q is shown as %q", value, n.Paused)
 		}
-		if isMistyped := value == "PIDPresure"; (n.pause() == "Paused: all") != isMistyped || (n.judged.MistypedPause == value) != isMistyped && value != "" {
-			t.Errorf("paused %q: %s, mistyped %q", value, n.pause(), n.judged.MistypedPause)
+		if isMistyped := value == "PIDPresure"; (n.pause() == "Paused: all") != isMistyped || (n.mistypedPause == value) != isMistyped && value != "" {
+			t.Errorf("paused %q: %s, mistyped %q", value, n.pause(), n.mistypedPause)
 		}
 	}
 }

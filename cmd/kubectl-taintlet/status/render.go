@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
@@ -164,7 +163,7 @@ func (n Node) fields(r Report) []field {
 		}
 		fields = append(fields, field{"other taints", taints}, field{"other conditions", n.Foreign.conditionsText()})
 	}
-	return append(fields, field{"events", findings.EventsOf(n.Name)})
+	return append(fields, field{"events", EventsOf(n.Name)})
 }
 
 // agentText says which agents' pods are on the Node; empty: nobody asked.
@@ -288,7 +287,7 @@ const maxOfACode = 5
 // that they can be copied.
 func (r Report) findingLines(f Format) []string {
 	var lines []string
-	shown, all := map[findings.Code]int{}, map[findings.Code]int{}
+	shown, all := map[Code]int{}, map[Code]int{}
 	for _, p := range r.Findings {
 		all[p.Code]++
 	}
@@ -315,15 +314,15 @@ func (r Report) findingLines(f Format) []string {
 	return lines
 }
 
-func markOf(s findings.Severity) string {
-	if s == findings.Failure {
+func markOf(s Severity) string {
+	if s == Failure {
 		return "×"
 	}
 	return "‼"
 }
 
-func colourOfSeverity(s findings.Severity) terminal.Colour {
-	if s == findings.Failure {
+func colourOfSeverity(s Severity) terminal.Colour {
+	if s == Failure {
 		return terminal.Red
 	}
 	return terminal.Yellow

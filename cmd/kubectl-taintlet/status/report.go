@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -33,7 +32,7 @@ type Report struct {
 	// Unread are the parts of the installation that could not be read.
 	Unread []installation.Unread `json:"unread,omitempty"`
 	// Findings are everything that is wrong with the installation and its agents.
-	Findings []findings.Finding `json:"findings,omitempty"`
+	Findings []Finding `json:"findings,omitempty"`
 	// Nodes are those that are not healthy, or those that were asked for, the worst first.
 	Nodes []Node `json:"nodes"`
 }
@@ -143,8 +142,11 @@ type Node struct {
 	// was asked for.
 	Foreign *Foreign `json:"foreign,omitempty"`
 
-	// judged is what findings judge by.
-	judged findings.Node
+	// isSilent: the agent's last sign is too old. keepFails says that the policy which keeps
+	// taints fails; empty: the agent did not notice. mistypedPause is a word of the annotation
+	// taintlet.dev/paused that names no condition; empty: there is none.
+	isSilent                 bool
+	keepFails, mistypedPause string
 	// evicts: a NoExecute taint of taintlet's is on the Node. specWrittenAt is when an agent
 	// most recently wrote the Node's taints or annotations.
 	evicts        bool

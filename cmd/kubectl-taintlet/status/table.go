@@ -252,7 +252,7 @@ func (n Node) message(now time.Time) string {
 // pause says what stops new taints on the Node.
 func (n Node) pause() string {
 	switch {
-	case n.judged.MistypedPause != "":
+	case n.mistypedPause != "":
 		return "Paused: all"
 	case n.Paused != "":
 		return "Paused: " + n.Paused

@@ -1,4 +1,4 @@
-package findings
+package status
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ import (
 )
 
 // configuration finds what is wrong with the ConfigMap, and which agents refuse theirs.
-func configuration(f Facts, cfg *config.Config, invalid error) []Finding {
-	i := f.Installation
+func configuration(f facts, cfg *config.Config, invalid error) []Finding {
+	i := f.installation
 	all := refused(f)
 	if !i.Knows(installation.PartConfig) {
 		return all
@@ -49,11 +49,11 @@ func configuration(f Facts, cfg *config.Config, invalid error) []Finding {
 
 // notInForce finds the agents that use another configuration than that of the ConfigMap. They
 // read it a minute or so after it has changed. What a silent agent uses is not known.
-func notInForce(f Facts) []Finding {
-	newest, agents, late := config.HashOf([]byte(*f.Installation.Config)), 0, 0
+func notInForce(f facts) []Finding {
+	newest, agents, late := config.HashOf([]byte(*f.installation.Config)), 0, 0
 	var old []string
-	for _, n := range f.Nodes {
-		if n.Config == "" || n.IsSilent {
+	for _, n := range f.nodes {
+		if n.Config == "" || n.isSilent {
 			continue
 		}
 		agents++
@@ -66,19 +66,19 @@ func notInForce(f Facts) []Finding {
 		return nil
 	}
 	slices.Sort(old)
-	return []Finding{warning(ConfigurationNotInForce, "", commandOn("kubectl taintlet check --wait --namespace=%s", f.Installation.Namespace),
+	return []Finding{warning(ConfigurationNotInForce, "", commandOn("kubectl taintlet check --wait --namespace=%s", f.installation.Namespace),
 		"%d of %d agents use configuration %s, newest is %s", late, agents, terminal.Listed(slices.Compact(old)), newest)}
 }
 
 // refused finds the agents whose newest Event about their configuration is a refusal. Agents
 // read the file up to a minute after the ConfigMap has changed.
-func refused(f Facts) []Finding {
+func refused(f facts) []Finding {
 	return told(f, Failure, ConfigurationRefused, "ConfigurationReloaded")
 }
 
 // slots finds the Leases that the configuration needs and that are not there.
-func slots(f Facts, cfg *config.Config) []Finding {
-	i := f.Installation
+func slots(f facts, cfg *config.Config) []Finding {
+	i := f.installation
 	if !i.Knows(installation.PartSlots) || cfg == nil || !usesSlots(cfg, *i.Config) {
 		return nil
 	}
@@ -106,8 +106,8 @@ func usesSlots(cfg *config.Config, text string) bool {
 }
 
 // versions finds agents of several versions, and another version than that of this program.
-func versions(f Facts) []Finding {
-	i := f.Installation
+func versions(f facts) []Finding {
+	i := f.installation
 	found := map[string]int{}
 	for _, pod := range i.Pods {
 		found[installation.Agent(&pod.Spec).Image]++
@@ -118,7 +118,7 @@ func versions(f Facts) []Finding {
 	case 0:
 		return nil
 	case 1:
-		agents, program := installation.ReleaseOf(images[0]), installation.ReleaseOf(f.Version)
+		agents, program := installation.ReleaseOf(images[0]), installation.ReleaseOf(f.version)
 		if agents == "" || program == "" || agents == program {
 			return nil
 		}

@@ -1,6 +1,4 @@
-// Package findings finds everything that is wrong with an installation and its agents, each
-// with the next command. It is pure: it judges what others have read.
-package findings
+package status
 
 import (
 	"cmp"
@@ -113,53 +111,25 @@ func unexplained(all []Finding) []Finding {
 	})
 }
 
-// Facts are what is judged.
-type Facts struct {
-	// Installation is what the API server has; nil: nobody asked.
-	Installation *installation.Installation
-	Nodes        []Node
-	// Now is the time of the API server.
-	Now time.Time
-	// Version is that of this program.
-	Version string
+// facts are what is judged.
+type facts struct {
+	// installation is what the API server has; nil: nobody asked.
+	installation *installation.Installation
+	// nodes are those that an agent has written.
+	nodes []Node
+	// now is the time of the API server.
+	now time.Time
+	// version is that of this program.
+	version string
 }
 
-// Node is a Node that an agent has written.
-type Node struct {
-	Name string
-	// LastSign is when the agent most recently wrote the Node; zero: not known.
-	LastSign time.Time
-	// IsSilent: that was too long ago.
-	IsSilent bool
-	// Config is the hash of the configuration that the agent uses; empty: it does not say so.
-	Config string
-	// Skew is how far the host's clock is ahead of the API server's.
-	Skew time.Duration
-	// Unreadable says why the record cannot be read; empty: it can.
-	Unreadable string
-	// KeepFails says that the policy which keeps taints fails; empty: the agent did not notice.
-	KeepFails string
-	// MistypedPause is a word of the annotation taintlet.dev/paused that names no condition;
-	// empty: there is none.
-	MistypedPause string
-	// Contested are the conditions whose taint others removed, so that taintlet gave way.
-	Contested []Contested
-}
-
-// Contested is a condition whose taint others removed.
-type Contested struct {
-	Condition string
-	// HasTaint: a taint of the condition is on the Node, such as the stand-in.
-	HasTaint bool
-}
-
-// Find returns all Findings that no other one explains: first the Failures, those of the
+// find returns all Findings that no other one explains: first the Failures, those of the
 // installation before those of Nodes, which are sorted by name.
-func Find(f Facts) []Finding {
-	f.Nodes = slices.SortedFunc(slices.Values(f.Nodes), func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+func find(f facts) []Finding {
+	f.nodes = slices.SortedFunc(slices.Values(f.nodes), func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
 	all := append(hosts(f), keepFails(f)...)
-	if f.Installation != nil {
-		cfg, err := f.Installation.Configuration()
+	if f.installation != nil {
+		cfg, err := f.installation.Configuration()
 		all = slices.Concat(all, agents(f), configuration(f, cfg, err), policies(f, cfg), slots(f, cfg), versions(f))
 	}
 	order := Codes()
@@ -212,38 +182,34 @@ func reinstall(i *installation.Installation) string {
 }
 
 // hosts finds what the Nodes themselves tell.
-func hosts(f Facts) []Finding {
+func hosts(f facts) []Finding {
 	var all []Finding
-	for _, n := range f.Nodes {
-		if n.Unreadable != "" {
-			all = append(all, failure(RecordUnreadable, n.Name, EventsOf(n.Name), "%s", n.Unreadable))
+	for _, n := range f.nodes {
+		if n.Problem != "" {
+			all = append(all, failure(RecordUnreadable, n.Name, EventsOf(n.Name), "%s", n.Problem))
 		}
-		for _, c := range n.Contested {
+		for _, c := range n.Conditions {
 			text := "taintlet does not set it while the condition lasts"
-			if c.HasTaint {
+			if len(c.Taints) > 0 {
 				text = "another taint of the condition is on the Node"
 			}
-			all = append(all, warning(TaintContested, n.Name, EventsOf(n.Name), "others removed the taint of %s; %s", c.Condition, text))
+			if c.RemovedBy != "" {
+				all = append(all, warning(TaintContested, n.Name, EventsOf(n.Name), "others removed the taint of %s; %s", c.Name, text))
+			}
 		}
-		if n.MistypedPause != "" {
+		if n.mistypedPause != "" {
 			all = append(all, warning(PauseMistyped, n.Name, commandOn("kubectl annotate --overwrite node %s "+taints.PausedAnnotation+"=true", n.Name),
-				"all conditions are paused, because %q in the annotation %s is not one of them", n.MistypedPause, taints.PausedAnnotation))
+				"all conditions are paused, because %q in the annotation %s is not one of them", n.mistypedPause, taints.PausedAnnotation))
 		}
-		if n.Skew.Abs() > MaxSkew {
+		if skew := time.Duration(n.ClockSkewSeconds) * time.Second; skew.Abs() > maxSkew {
+			where := map[bool]string{true: "ahead of", false: "behind"}[skew > 0]
 			all = append(all, warning(ClockSkew, n.Name, commandOn("kubectl describe node %s", n.Name),
-				"the host's clock is %s: the times of its conditions and Events are wrong", skewText(n.Skew)))
+				"the host's clock is %s %s the API server's: the times of its conditions and Events are wrong", terminal.Span(skew.Abs()), where))
 		}
 	}
 	return all
 }
 
-// MaxSkew is how far a host's clock may be off. Nothing is decided by it; it makes the times
+// maxSkew is how far a host's clock may be off. Nothing is decided by it; it makes the times
 // of conditions and Events wrong.
-const MaxSkew = 30 * time.Second
-
-func skewText(skew time.Duration) string {
-	if skew > 0 {
-		return terminal.Span(skew) + " ahead of the API server's"
-	}
-	return terminal.Span(-skew) + " behind the API server's"
-}
+const maxSkew = 30 * time.Second

@@ -1,4 +1,4 @@
-package findings
+package status
 
 import (
 	"cmp"
@@ -17,8 +17,8 @@ import (
 const recently = time.Hour
 
 // agents finds the agents that do not run, and those that are too many.
-func agents(f Facts) []Finding {
-	i := f.Installation
+func agents(f facts) []Finding {
+	i := f.installation
 	all := permissions(i)
 	if !i.Knows(installation.PartPods) || !i.Knows(installation.PartDaemonSet) {
 		return append(all, silent(f)...)
@@ -58,8 +58,8 @@ func permissions(i *installation.Installation) []Finding {
 
 // noDaemonSet is the Finding of a namespace without agents: taintlet is not installed there, or
 // a part of it is left.
-func noDaemonSet(f Facts) Finding {
-	i := f.Installation
+func noDaemonSet(f facts) Finding {
+	i := f.installation
 	code, text, command := DaemonSetMissing, fmt.Sprintf("there is no DaemonSet of taintlet in namespace %s, so no agent runs", i.Namespace), reinstall(i)
 	if i.Knows(installation.PartConfig) && i.Config == nil {
 		code, text, command = NotInstalled, fmt.Sprintf("taintlet is not installed in namespace %s", i.Namespace), commandOn("kubectl taintlet check --pre --namespace=%s", i.Namespace)
@@ -69,25 +69,25 @@ func noDaemonSet(f Facts) Finding {
 		command = commandOn("kubectl taintlet status --namespace=%s", i.Elsewhere[0])
 	}
 	var last time.Time
-	for _, n := range f.Nodes {
-		if n.LastSign.After(last) {
-			last = n.LastSign
+	for _, n := range f.nodes {
+		if n.LastSign != nil && n.LastSign.After(last) {
+			last = *n.LastSign
 		}
 	}
 	if !last.IsZero() {
-		text += "; the last sign of an agent was " + ago(f.Now, last)
+		text += "; the last sign of an agent was " + ago(f.now, last)
 	}
 	return failure(code, "", command, "%s", text)
 }
 
 // missing finds Nodes without a pod: those that an agent has written, and those of which only
 // the DaemonSet tells.
-func missing(f Facts, byNode map[string][]*corev1.Pod) []Finding {
-	i := f.Installation
+func missing(f facts, byNode map[string][]*corev1.Pod) []Finding {
+	i := f.installation
 	describe := commandOn("kubectl --namespace=%s describe daemonset "+installation.Account, i.Namespace)
 	refused := newestMessage(f, i.Refused, installation.Account)
 	var all []Finding
-	for _, n := range f.Nodes {
+	for _, n := range f.nodes {
 		if len(byNode[n.Name]) == 0 {
 			all = append(all, failure(AgentMissing, n.Name, describe, "no agent's pod is on this Node%s%s", lastSign(f, n.Name), refused))
 		}
@@ -108,8 +108,8 @@ func missing(f Facts, byNode map[string][]*corev1.Pod) []Finding {
 }
 
 // podFinding judges one agent's pod.
-func podFinding(f Facts, pod *corev1.Pod) (Finding, bool) {
-	i, node := f.Installation, pod.Spec.NodeName
+func podFinding(f facts, pod *corev1.Pod) (Finding, bool) {
+	i, node := f.installation, pod.Spec.NodeName
 	describe := commandOn("kubectl --namespace=%s describe pod %s", i.Namespace, pod.Name)
 	logs := commandOn("kubectl --namespace=%s logs --tail=20 %s", i.Namespace, pod.Name)
 	previous := commandOn("kubectl --namespace=%s logs --tail=20 --previous %s", i.Namespace, pod.Name)
@@ -124,26 +124,26 @@ func podFinding(f Facts, pod *corev1.Pod) (Finding, bool) {
 	switch {
 	case container == nil && !isReady:
 		return failure(AgentNotStarted, node, describe, "the kubelet has not started the pod %s, made %s%s",
-			pod.Name, ago(f.Now, pod.CreationTimestamp.Time), reasonOf(pod.Status.Reason, pod.Status.Message)), true
+			pod.Name, ago(f.now, pod.CreationTimestamp.Time), reasonOf(pod.Status.Reason, pod.Status.Message)), true
 	case container == nil:
 		return Finding{}, false
 	case container.State.Waiting != nil || container.State.Terminated != nil:
 		return notRunning(f, pod, container, describe, previous), true
 	case !isReady:
-		return failure(AgentNotReady, node, logs, "the pod %s is not ready%s%s%s", pod.Name, forSince(f.Now, since), whyNotReady(f, pod), lastSign(f, node)), true
-	case container.LastTerminationState.Terminated != nil && f.Now.Sub(container.LastTerminationState.Terminated.FinishedAt.Time) < recently:
+		return failure(AgentNotReady, node, logs, "the pod %s is not ready%s%s%s", pod.Name, forSince(f.now, since), whyNotReady(f, pod), lastSign(f, node)), true
+	case container.LastTerminationState.Terminated != nil && f.now.Sub(container.LastTerminationState.Terminated.FinishedAt.Time) < recently:
 		ended := *container.LastTerminationState.Terminated
 		code := AgentRestarted
 		if isOutOfMemory(ended) {
 			code = AgentOutOfMemory
 		}
-		return warning(code, node, previous, "the agent ended %s %s and runs again: %s", ago(f.Now, ended.FinishedAt.Time), endText(ended), restarts(container)), true
+		return warning(code, node, previous, "the agent ended %s %s and runs again: %s", ago(f.now, ended.FinishedAt.Time), endText(ended), restarts(container)), true
 	}
 	return Finding{}, false
 }
 
 // notRunning judges a container that waits to be started, or has ended.
-func notRunning(f Facts, pod *corev1.Pod, c *corev1.ContainerStatus, describe, previous string) Finding {
+func notRunning(f facts, pod *corev1.Pod, c *corev1.ContainerStatus, describe, previous string) Finding {
 	ended := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
 	code, command := AgentNotStarted, describe
 	var parts []string
@@ -152,7 +152,7 @@ func notRunning(f Facts, pod *corev1.Pod, c *corev1.ContainerStatus, describe, p
 	}
 	if ended != nil {
 		command = previous
-		parts = append(parts, fmt.Sprintf("ended %s %s", ago(f.Now, ended.FinishedAt.Time), endText(*ended)))
+		parts = append(parts, fmt.Sprintf("ended %s %s", ago(f.now, ended.FinishedAt.Time), endText(*ended)))
 		if isOutOfMemory(*ended) {
 			code = AgentOutOfMemory
 		}
@@ -190,18 +190,18 @@ func reasonOf(reason, message string) string {
 }
 
 // whyNotReady is what the agent says, or else the kubelet.
-func whyNotReady(f Facts, pod *corev1.Pod) string {
-	if said := f.Installation.Said[pod.Name]; said != "" {
+func whyNotReady(f facts, pod *corev1.Pod) string {
+	if said := f.installation.Said[pod.Name]; said != "" {
 		return ": " + said
 	}
-	return newestMessage(f, f.Installation.PodEvents, pod.Name)
+	return newestMessage(f, f.installation.PodEvents, pod.Name)
 }
 
 // newestMessage is what the newest of some Events about an object says.
-func newestMessage(f Facts, all []*corev1.Event, name string) string {
+func newestMessage(f facts, all []*corev1.Event, name string) string {
 	newest := &corev1.Event{}
 	for _, e := range all {
-		if e.InvolvedObject.Name == name && f.Now.Sub(installation.At(e)) < recently && !installation.At(e).Before(installation.At(newest)) {
+		if e.InvolvedObject.Name == name && f.now.Sub(installation.At(e)) < recently && !installation.At(e).Before(installation.At(newest)) {
 			newest = e
 		}
 	}
@@ -213,17 +213,17 @@ func newestMessage(f Facts, all []*corev1.Event, name string) string {
 
 // silent finds the agents that have not written their Node for too long, of those that have
 // a pod as far as is known.
-func silent(f Facts) []Finding {
-	i := f.Installation
+func silent(f facts) []Finding {
+	i := f.installation
 	byNode := installation.PodsByNode(i.Pods)
 	var all []Finding
-	for _, n := range f.Nodes {
+	for _, n := range f.nodes {
 		command := commandOn("kubectl describe node %s", n.Name)
 		pods := byNode[n.Name]
 		if len(pods) > 0 {
 			command = commandOn("kubectl --namespace=%s logs --tail=20 %s", i.Namespace, pods[0].Name)
 		}
-		if n.IsSilent && (len(pods) > 0 || !i.Knows(installation.PartPods)) {
+		if n.isSilent && (len(pods) > 0 || !i.Knows(installation.PartPods)) {
 			all = append(all, failure(AgentSilent, n.Name, command, "the agent is silent%s", lastSign(f, n.Name)))
 		}
 	}
@@ -232,38 +232,36 @@ func silent(f Facts) []Finding {
 
 // told finds the Nodes whose newest Event of two reasons is the first: the Code, and not what
 // ends it. The end of the agent that wrote it ends it too.
-func told(f Facts, severity Severity, code Code, end string) (all []Finding) {
+func told(f facts, severity Severity, code Code, end string) (all []Finding) {
 	newest := map[string]*corev1.Event{}
-	for _, e := range f.Installation.Events {
+	for _, e := range f.installation.Events {
 		node := e.InvolvedObject.Name
 		if (e.Reason == string(code) || e.Reason == end) && (newest[node] == nil || !installation.At(e).Before(installation.At(newest[node]))) {
 			newest[node] = e
 		}
 	}
 	for node, e := range newest {
-		if e.Reason == string(code) && !installation.IsOver(e, f.Installation.Pods) {
-			all = append(all, finding(severity, code, node, EventsOf(node), "%s: %s", ago(f.Now, installation.At(e)), e.Message))
+		if e.Reason == string(code) && !installation.IsOver(e, f.installation.Pods) {
+			all = append(all, finding(severity, code, node, EventsOf(node), "%s: %s", ago(f.now, installation.At(e)), e.Message))
 		}
 	}
 	return all
 }
 
 // lastSign says when the agent most recently wrote the Node; empty where that is not known.
-func lastSign(f Facts, node string) string {
-	at, found := slices.BinarySearchFunc(f.Nodes, node, func(n Node, name string) int { return strings.Compare(n.Name, name) })
-	if !found || f.Nodes[at].LastSign.IsZero() {
+func lastSign(f facts, node string) string {
+	at, found := slices.BinarySearchFunc(f.nodes, node, func(n Node, name string) int { return strings.Compare(n.Name, name) })
+	if !found || f.nodes[at].LastSign == nil {
 		return ""
 	}
-	return "; the agent last wrote the Node " + ago(f.Now, f.Nodes[at].LastSign)
+	return "; the agent last wrote the Node " + ago(f.now, *f.nodes[at].LastSign)
 }
 
-func ago(now, at time.Time) string {
-	return terminal.Span(max(0, now.Sub(at))) + " ago"
-}
+func ago(now, at time.Time) string { return age(now, at) + " ago" }
 
 func forSince(now, since time.Time) string {
 	if since.IsZero() {
 		return ""
 	}
-	return " for " + terminal.Span(max(0, now.Sub(since)))
+	return " for " + age(now, since)
 }

@@ -1,4 +1,4 @@
-package findings
+package status
 
 import (
 	"encoding/json"
@@ -19,7 +19,7 @@ import (
 var now = time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 
 // healthy are two Nodes with agents, and an installation without a fault.
-func healthy(t *testing.T) Facts {
+func healthy(t *testing.T) facts {
 	t.Helper()
 	text, err := os.ReadFile("testdata/healthy.json")
 	if err != nil {
@@ -29,20 +29,20 @@ func healthy(t *testing.T) Facts {
 	if err := json.Unmarshal(text, i); err != nil {
 		t.Fatal(err)
 	}
-	return Facts{
-		Installation: i, Now: now, Version: "v0.1.0",
-		Nodes: []Node{{Name: "n1", LastSign: now.Add(-2 * time.Minute)}, {Name: "n2", LastSign: now.Add(-time.Minute)}},
+	return facts{
+		installation: i, now: now, version: "v0.1.0",
+		nodes: []Node{{Name: "n1", LastSign: new(now.Add(-2 * time.Minute))}, {Name: "n2", LastSign: new(now.Add(-time.Minute))}},
 	}
 }
 
 // An installation without a fault has no Finding.
 func TestHealthyInstallation(t *testing.T) {
 	f := healthy(t)
-	if found := Find(f); len(found) > 0 {
+	if found := find(f); len(found) > 0 {
 		t.Errorf("%+v", found)
 	}
-	f.Installation = nil
-	if found := Find(f); len(found) > 0 {
+	f.installation = nil
+	if found := find(f); len(found) > 0 {
 		t.Errorf("without an installation: %+v", found)
 	}
 }
@@ -58,7 +58,7 @@ func event(node, reason, message string, before time.Duration) *corev1.Event {
 type fault struct {
 	code                Code
 	node, text, command string
-	do                  func(f *Facts, i *installation.Installation, pod *corev1.Pod)
+	do                  func(f *facts, i *installation.Installation, pod *corev1.Pod)
 }
 
 func notReady(pod *corev1.Pod, since time.Duration) {
@@ -75,78 +75,78 @@ func agentFaults() []fault {
 	const previous = `^kubectl --namespace=taintlet-system logs --tail=20 --previous taintlet-bbbbb$`
 	return []fault{
 		{DaemonSetMissing, "", `no DaemonSet of taintlet in namespace taintlet-system, so no agent runs; the last sign of an agent was 1 min ago`, `^helm --namespace=taintlet-system get manifest mine \| kubectl --namespace=taintlet-system apply`,
-			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) { i.DaemonSets, i.Pods = nil, nil }},
+			func(_ *facts, i *installation.Installation, _ *corev1.Pod) { i.DaemonSets, i.Pods = nil, nil }},
 		{NotInstalled, "", `^taintlet is not installed in namespace taintlet-system; the last sign of an agent was 1 min ago$`, `^kubectl taintlet check --pre --namespace=taintlet-system$`,
-			func(f *Facts, i *installation.Installation, _ *corev1.Pod) {
+			func(f *facts, i *installation.Installation, _ *corev1.Pod) {
 				*i = installation.Installation{Namespace: i.Namespace, MayNot: []string{"patch nodes"}}
-				f.Nodes[1].IsSilent = true
+				f.nodes[1].isSilent = true
 			}},
 		{DaemonSetMissing, "", `; it is in monitoring;`, `^kubectl taintlet status --namespace=monitoring$`,
-			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
+			func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
 				i.DaemonSets, i.Pods, i.Elsewhere = nil, nil, []string{"monitoring"}
 			}},
 		{DaemonSetMissing, "", `its pods are not replaced`, `^helm `,
-			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) { i.DaemonSets = nil }},
+			func(_ *facts, i *installation.Installation, _ *corev1.Pod) { i.DaemonSets = nil }},
 		{DaemonSetSelectsNoNode, "", `selects no Node`, `describe daemonset taintlet$`,
-			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
+			func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
 				i.DaemonSets[0].Status.DesiredNumberScheduled = 0
 			}},
 		{AgentMissing, "n2", `no agent's pod is on this Node; the agent last wrote the Node 1 min ago`, `describe daemonset taintlet$`,
-			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) { i.Pods = i.Pods[:1] }},
+			func(_ *facts, i *installation.Installation, _ *corev1.Pod) { i.Pods = i.Pods[:1] }},
 		{AgentNotReady, "n2", `is not ready`, logs, // which explains why it is silent
-			func(f *Facts, _ *installation.Installation, pod *corev1.Pod) {
+			func(f *facts, _ *installation.Installation, pod *corev1.Pod) {
 				notReady(pod, time.Hour)
-				f.Nodes[1].IsSilent = true
+				f.nodes[1].isSilent = true
 			}},
 		{AgentMissing, "", `1 of 3 Nodes have no agent's pod`, `describe daemonset taintlet$`,
-			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
+			func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
 				i.DaemonSets[0].Status.DesiredNumberScheduled = 3
 			}},
 		{AgentMissing, "", `1 of 3 Nodes have no agent's pod: Error creating: pods "taintlet-" is forbidden: violates PodSecurity "baseline:latest"$`, `describe daemonset taintlet$`,
-			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
+			func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
 				i.DaemonSets[0].Status.DesiredNumberScheduled = 3
 				i.Refused = append(i.Refused, event("taintlet", "FailedCreate", `Error creating: pods "taintlet-" is forbidden: violates PodSecurity "baseline:latest"`, time.Minute))
 			}},
 		{AgentPending, "n2", `is not scheduled: 0/2 nodes are available: Insufficient memory`, `describe pod taintlet-bbbbb$`,
-			func(_ *Facts, _ *installation.Installation, pod *corev1.Pod) {
+			func(_ *facts, _ *installation.Installation, pod *corev1.Pod) {
 				pod.Status.Conditions = []corev1.PodCondition{{Type: "PodScheduled", Status: "False", Message: "0/2 nodes are available: Insufficient memory"}}
 			}},
 		{AgentNotStarted, "n2", `has not started the pod taintlet-bbbbb, made 2 d ago`, `describe pod`,
-			func(_ *Facts, _ *installation.Installation, pod *corev1.Pod) {
+			func(_ *facts, _ *installation.Installation, pod *corev1.Pod) {
 				notReady(pod, time.Minute)
 				pod.Status.ContainerStatuses = nil
 			}},
 		{AgentNotStarted, "n2", `is waiting: ImagePullBackOff: Back-off pulling image; 0 restarts`, `describe pod`,
-			func(_ *Facts, _ *installation.Installation, pod *corev1.Pod) {
+			func(_ *facts, _ *installation.Installation, pod *corev1.Pod) {
 				waits(pod, "ImagePullBackOff", "Back-off pulling image")
 			}},
 		{AgentNotStarted, "n2", `is waiting: CrashLoopBackOff: back-off 5m0s; it ended 9 s ago with exit code 2; 7 restarts; the agent last wrote`, previous,
-			func(_ *Facts, _ *installation.Installation, pod *corev1.Pod) {
+			func(_ *facts, _ *installation.Installation, pod *corev1.Pod) {
 				waits(pod, "CrashLoopBackOff", "back-off 5m0s")
 				ends(pod, corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 2}, 7)
 			}},
 		{AgentOutOfMemory, "n2", `it ended 9 s ago out of memory \(OOMKilled\)`, previous,
-			func(_ *Facts, _ *installation.Installation, pod *corev1.Pod) {
+			func(_ *facts, _ *installation.Installation, pod *corev1.Pod) {
 				waits(pod, "CrashLoopBackOff", "")
 				ends(pod, corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}, 3)
 			}},
 		{AgentOutOfMemory, "n2", `the agent ended 9 s ago out of memory \(OOMKilled\) and runs again: 1 restart`, previous,
-			func(_ *Facts, _ *installation.Installation, pod *corev1.Pod) {
+			func(_ *facts, _ *installation.Installation, pod *corev1.Pod) {
 				ends(pod, corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}, 1)
 			}},
 		{AgentRestarted, "n2", `the agent ended 9 s ago by signal 9 \(exit code 137\) and runs again: 2 restarts`, previous,
-			func(_ *Facts, _ *installation.Installation, pod *corev1.Pod) {
+			func(_ *facts, _ *installation.Installation, pod *corev1.Pod) {
 				ends(pod, corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 137}, 2)
 			}},
 		{AgentNotReady, "n2", `is not ready for 12 s: Readiness probe failed: context deadline exceeded; the agent last wrote the Node 1 min ago`, logs,
-			func(_ *Facts, i *installation.Installation, pod *corev1.Pod) {
+			func(_ *facts, i *installation.Installation, pod *corev1.Pod) {
 				notReady(pod, 12*time.Second)
 				failed := event("taintlet-bbbbb", "Unhealthy", "Readiness probe failed: context deadline exceeded", time.Second)
 				i.PodEvents = append(i.PodEvents, failed)
 			}},
-		{AgentSilent, "n2", `the agent is silent; the agent last wrote`, logs, func(f *Facts, _ *installation.Installation, _ *corev1.Pod) { f.Nodes[1].IsSilent = true }},
+		{AgentSilent, "n2", `the agent is silent; the agent last wrote`, logs, func(f *facts, _ *installation.Installation, _ *corev1.Pod) { f.nodes[1].isSilent = true }},
 		{SeveralAgents, "n1", `2 agents' pods are on this Node, and one writes it: taintlet-aaaaa, taintlet-ccccc`, `get pods --field-selector=spec.nodeName=n1 --selector=app.kubernetes.io/name=taintlet$`,
-			func(_ *Facts, i *installation.Installation, pod *corev1.Pod) {
+			func(_ *facts, i *installation.Installation, pod *corev1.Pod) {
 				second := pod.DeepCopy()
 				second.Name, second.Spec.NodeName = "taintlet-ccccc", "n1"
 				i.Pods = append(i.Pods, second)
@@ -167,85 +167,85 @@ func ends(pod *corev1.Pod, ended corev1.ContainerStateTerminated, restarts int32
 // otherFaults are those of the rest of the installation, and of hosts.
 func otherFaults() []fault {
 	const configuration = "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\n"
-	configured := func(text string) func(*Facts, *installation.Installation, *corev1.Pod) {
-		return func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
+	configured := func(text string) func(*facts, *installation.Installation, *corev1.Pod) {
+		return func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
 			text := configuration + text
 			i.Config = &text
 		}
 	}
 	return []fault{
 		{PermissionMissing, "", `taintlet-system/taintlet is not allowed to patch nodes, patch nodes/status`, `^helm `,
-			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
+			func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
 				i.MayNot = []string{"patch nodes", "patch nodes/status"}
 			}},
-		{RecordUnreadable, "n2", `^annotation`, `^kubectl --namespace=default events --for=node/n2$`, func(f *Facts, _ *installation.Installation, _ *corev1.Pod) {
-			f.Nodes[1].Unreadable = "annotation taintlet.dev/record: version 7 is not 1"
+		{RecordUnreadable, "n2", `^annotation`, `^kubectl --namespace=default events --for=node/n2$`, func(f *facts, _ *installation.Installation, _ *corev1.Pod) {
+			f.nodes[1].Problem = "annotation taintlet.dev/record: version 7 is not 1"
 		}},
 		{TaintContested, "n2", `^others removed the taint of MemoryPressure; another taint of the condition is on the Node$`, `^kubectl --namespace=default events --for=node/n2$`,
-			func(f *Facts, _ *installation.Installation, _ *corev1.Pod) {
-				f.Nodes[1].Contested = []Contested{{"MemoryPressure", true}}
+			func(f *facts, _ *installation.Installation, _ *corev1.Pod) {
+				f.nodes[1].Conditions = []Condition{{Name: "MemoryPressure", RemovedBy: "a", Taints: []Taint{{}}}}
 			}},
 		{TaintContested, "n2", `^others removed the taint of DiskPressure; taintlet does not set it while the condition lasts$`, `^kubectl --namespace=default events --for=node/n2$`,
-			func(f *Facts, _ *installation.Installation, _ *corev1.Pod) {
-				f.Nodes[1].Contested = []Contested{{"DiskPressure", false}}
+			func(f *facts, _ *installation.Installation, _ *corev1.Pod) {
+				f.nodes[1].Conditions = []Condition{{Name: "DiskPressure", RemovedBy: "a"}}
 			}},
 		{PauseMistyped, "n2", `^all conditions are paused, because "Memorypressure" in the annotation taintlet.dev/paused is not one of them$`, `^kubectl annotate --overwrite node n2 taintlet.dev/paused=true$`,
-			func(f *Facts, _ *installation.Installation, _ *corev1.Pod) {
-				f.Nodes[1].MistypedPause = "Memorypressure"
+			func(f *facts, _ *installation.Installation, _ *corev1.Pod) {
+				f.nodes[1].mistypedPause = "Memorypressure"
 			}},
 		{KeepPolicyFails, "", `^the policy taintlet-keep fails: X\. Noticed on n1, n2$`, `^kubectl taintlet check$`,
-			func(f *Facts, _ *installation.Installation, _ *corev1.Pod) {
-				f.Nodes[0].KeepFails, f.Nodes[1].KeepFails = "the policy taintlet-keep fails: X", "the policy taintlet-keep fails: X"
+			func(f *facts, _ *installation.Installation, _ *corev1.Pod) {
+				f.nodes[0].keepFails, f.nodes[1].keepFails = "the policy taintlet-keep fails: X", "the policy taintlet-keep fails: X"
 			}},
 		{ClockSkew, "n2", `the host's clock is 24 h behind the API server's`, `^kubectl describe node n2$`,
-			func(f *Facts, _ *installation.Installation, _ *corev1.Pod) { f.Nodes[1].Skew = -24 * time.Hour }},
+			func(f *facts, _ *installation.Installation, _ *corev1.Pod) { f.nodes[1].ClockSkewSeconds = -24 * 3600 }},
 		{ConfigurationMissing, "", `ConfigMap taintlet-system/taintlet has no config.yaml`, `^helm `,
-			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) { i.Config = nil }},
+			func(_ *facts, i *installation.Installation, _ *corev1.Pod) { i.Config = nil }},
 		{ConfigurationInvalid, "", `memory.availablePercent: Invalid value: 500`, `^helm --namespace=taintlet-system get values mine$`,
 			configured("memory: {availablePercent: 500}\n")},
 		{ConfigurationInvalid, "", `do not start: memory.availablePercent: Invalid value: 500: must be 0 to 100; memory.clearFactor: `, `^kubectl --namespace=taintlet-system edit configmap taintlet$`,
-			func(f *Facts, i *installation.Installation, pod *corev1.Pod) {
+			func(f *facts, i *installation.Installation, pod *corev1.Pod) {
 				configured("memory: {availablePercent: 500, clearFactor: 0.5}\n")(f, i, pod)
 				i.Release = ""
 			}},
 		{ConfigurationRefused, "n2", `^1 min ago: configuration abc stays in force`, `^kubectl --namespace=default events --for=node/n2$`,
-			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
+			func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
 				i.Events = append(i.Events, event("n2", "ConfigurationReloaded", "", time.Hour), event("n2", "ConfigurationRefused", "configuration abc stays in force", time.Minute))
 			}},
 		{ConfigurationNotInForce, "", `^1 of 2 agents use configuration 8198aaaaaaaa, newest is [0-9a-f]{12}$`, `^kubectl taintlet check --wait --namespace=taintlet-system$`,
-			func(f *Facts, i *installation.Installation, _ *corev1.Pod) {
-				f.Nodes[0].Config, f.Nodes[1].Config = config.HashOf([]byte(*i.Config)), "8198aaaaaaaa"
+			func(f *facts, i *installation.Installation, _ *corev1.Pod) {
+				f.nodes[0].Config, f.nodes[1].Config = config.HashOf([]byte(*i.Config)), "8198aaaaaaaa"
 			}},
 		{ConditionWithoutRule, "", `^no rule sets a taint for MemoryPressure, DiskPressure, PIDPressure, NetworkUnavailable: `, `^helm --namespace=taintlet-system get values mine$`,
 			configured("rules: []\neviction: {slots: 1}\n")},
 		{PolicyMissing, "", `admission policy taintlet-nodes is missing`, `^helm `,
-			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) { i.Validating = i.Validating[1:] }},
+			func(_ *facts, i *installation.Installation, _ *corev1.Pod) { i.Validating = i.Validating[1:] }},
 		{PolicyMissing, "", `admission policy taintlet-keep is missing`, `^helm `,
-			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) { i.Mutating = nil }},
+			func(_ *facts, i *installation.Installation, _ *corev1.Pod) { i.Mutating = nil }},
 		{PolicyNotInForce, "", `taintlet-events is not in force: it has no binding`, `^helm `,
-			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
+			func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
 				i.ValidatingBindings = append(i.ValidatingBindings[:1:1], i.ValidatingBindings[2:]...)
 			}},
 		{PolicyNotInForce, "", `taintlet-nodes is not in force: its binding does not deny \(validationActions: Audit\)`, `^helm `,
-			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
+			func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
 				i.ValidatingBindings[0].Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Audit}
 			}},
 		{PolicyNotInForce, "", `selects objects`, `^helm `,
-			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
+			func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
 				i.ValidatingBindings[0].Spec.MatchResources = &admissionv1.MatchResources{ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}
 			}},
 		{PolicyChanged, "", `^the admission policy taintlet-nodes was changed by kubectl-edit 5 min ago`, `^helm `,
-			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
+			func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
 				i.Validating[0].ManagedFields = append(i.Validating[0].ManagedFields, edited("f:spec"))
 			}},
 		{SlotMissing, "", `1 of 2 eviction slots are missing in namespace taintlet-system, so fewer Nodes can evict: the Leases taintlet-evict-1$`, `^helm `,
-			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) { i.Slots = i.Slots[:1] }},
+			func(_ *facts, i *installation.Installation, _ *corev1.Pod) { i.Slots = i.Slots[:1] }},
 		{VersionsDiffer, "", `agents are of 2 versions: 1 of taintlet/taintlet:0.1.0, 1 of taintlet/taintlet:0.2.0`, `rollout status`,
-			func(_ *Facts, _ *installation.Installation, pod *corev1.Pod) {
+			func(_ *facts, _ *installation.Installation, pod *corev1.Pod) {
 				pod.Spec.Containers[0].Image = "taintlet/taintlet:0.2.0"
 			}},
 		{ProgramVersionDiffers, "", `the agents are of version 0.1.0 and this program is of version 0.2.0`, `version`,
-			func(f *Facts, _ *installation.Installation, _ *corev1.Pod) { f.Version = "v0.2.0" }},
+			func(f *facts, _ *installation.Installation, _ *corev1.Pod) { f.version = "v0.2.0" }},
 	}
 }
 
@@ -258,8 +258,8 @@ func TestEachFault(t *testing.T) {
 	seen := map[Code]bool{}
 	for _, fault := range append(agentFaults(), otherFaults()...) {
 		f := healthy(t)
-		fault.do(&f, f.Installation, f.Installation.Pods[1])
-		found := Find(f)
+		fault.do(&f, f.installation, f.installation.Pods[1])
+		found := find(f)
 		if len(found) != 1 {
 			t.Errorf("%s %q: %+v", fault.code, fault.text, found)
 			continue
@@ -293,11 +293,11 @@ func TestKindsAreDocumented(t *testing.T) {
 // Of a part that could not be read nothing is said.
 func TestUnreadPartsAreNotJudged(t *testing.T) {
 	f := healthy(t)
-	f.Installation = &installation.Installation{Namespace: "taintlet-system"}
+	f.installation = &installation.Installation{Namespace: "taintlet-system"}
 	for _, part := range []string{installation.PartDaemonSet, installation.PartPods, installation.PartConfig, installation.PartPolicies, installation.PartSlots, installation.PartEvents, installation.PartPermissions} {
-		f.Installation.Unread = append(f.Installation.Unread, installation.Unread{Part: part, Why: "you are not allowed to"})
+		f.installation.Unread = append(f.installation.Unread, installation.Unread{Part: part, Why: "you are not allowed to"})
 	}
-	if found := Find(f); len(found) > 0 {
+	if found := find(f); len(found) > 0 {
 		t.Errorf("%+v", found)
 	}
 }
@@ -307,7 +307,7 @@ func TestUnreadPartsAreNotJudged(t *testing.T) {
 // pod that is being replaced.
 func TestWhatIsOver(t *testing.T) {
 	f := healthy(t)
-	i := f.Installation
+	i := f.installation
 	i.Events = append(i.Events,
 		event("n1", "ConfigurationRefused", "old", 2*time.Minute), event("n1", "ConfigurationReloaded", "", time.Minute),
 		event("n2", "ConfigurationRefused", "of the agent before", time.Minute))
@@ -318,7 +318,7 @@ func TestWhatIsOver(t *testing.T) {
 	leaving := i.Pods[1].DeepCopy()
 	leaving.DeletionTimestamp = new(metav1.NewTime(now))
 	i.Pods = append(i.Pods, leaving)
-	if found := Find(f); len(found) > 0 {
+	if found := find(f); len(found) > 0 {
 		t.Errorf("%+v", found)
 	}
 }
@@ -326,9 +326,9 @@ func TestWhatIsOver(t *testing.T) {
 // A name that no object can have makes no command: people copy commands into a shell.
 func TestHostileNamesMakeNoCommand(t *testing.T) {
 	f := healthy(t)
-	f.Nodes = []Node{{Name: "n3; rm -rf ~", Unreadable: "x"}}
-	f.Installation.Pods = nil
-	for _, p := range Find(f) {
+	f.nodes = []Node{{Name: "n3; rm -rf ~", Problem: "x"}}
+	f.installation.Pods = nil
+	for _, p := range find(f) {
 		if strings.Contains(p.Command, "rm -rf") {
 			t.Errorf("%+v", p)
 		}
@@ -339,8 +339,8 @@ func TestHostileNamesMakeNoCommand(t *testing.T) {
 func TestVersionsBetweenReleases(t *testing.T) {
 	for _, version := range []string{"(devel)", "v0.2.1-0.20261122-abc", ""} {
 		f := healthy(t)
-		f.Version = version
-		if found := Find(f); len(found) > 0 {
+		f.version = version
+		if found := find(f); len(found) > 0 {
 			t.Errorf("%s: %+v", version, found)
 		}
 	}
@@ -348,8 +348,8 @@ func TestVersionsBetweenReleases(t *testing.T) {
 
 // What a silent agent noticed of the policy may be over.
 func TestASilentAgentsPolicyIsNoProblem(t *testing.T) {
-	silent := Node{Name: "n1", KeepFails: "the policy taintlet-keep fails: X", IsSilent: true}
-	if found := Find(Facts{Nodes: []Node{silent}, Now: now}); len(found) > 0 {
+	silent := Node{Name: "n1", keepFails: "the policy taintlet-keep fails: X", isSilent: true}
+	if found := find(facts{nodes: []Node{silent}, now: now}); len(found) > 0 {
 		t.Errorf("%+v", found)
 	}
 }

@@ -1,4 +1,4 @@
-package findings
+package status
 
 import (
 	"reflect"
@@ -15,8 +15,8 @@ import (
 
 // policies finds admission policies that are missing, not in force or changed by hand, by
 // their objects. kubectl taintlet check tries them.
-func policies(f Facts, cfg *config.Config) []Finding {
-	i := f.Installation
+func policies(f facts, cfg *config.Config) []Finding {
+	i := f.installation
 	if !i.Knows(installation.PartPolicies) {
 		return nil
 	}
@@ -32,12 +32,12 @@ func policies(f Facts, cfg *config.Config) []Finding {
 
 // keepFails finds out whether agents have noticed that the policy which keeps taints fails.
 // It is one policy, and so one Finding. What a silent agent noticed may be over.
-func keepFails(f Facts) []Finding {
+func keepFails(f facts) []Finding {
 	text := ""
 	var nodes []string
-	for _, n := range f.Nodes {
-		if n.KeepFails != "" && !n.IsSilent {
-			text, nodes = n.KeepFails, append(nodes, n.Name)
+	for _, n := range f.nodes {
+		if n.keepFails != "" && !n.isSilent {
+			text, nodes = n.keepFails, append(nodes, n.Name)
 		}
 	}
 	if text == "" {
@@ -57,8 +57,8 @@ func required(i *installation.Installation, cfg *config.Config) []string {
 
 // policy finds what is wrong with one policy and its binding. A policy that validates has to
 // deny.
-func policy(f Facts, name string, all []*admissionv1.ValidatingAdmissionPolicy, bindings []*admissionv1.ValidatingAdmissionPolicyBinding, denies bool) []Finding {
-	put := reinstall(f.Installation)
+func policy(f facts, name string, all []*admissionv1.ValidatingAdmissionPolicy, bindings []*admissionv1.ValidatingAdmissionPolicyBinding, denies bool) []Finding {
+	put := reinstall(f.installation)
 	at := slices.IndexFunc(all, func(p *admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == name })
 	if at < 0 {
 		return []Finding{failure(PolicyMissing, "", put, "the admission policy %s is missing", name)}
@@ -80,10 +80,10 @@ func policy(f Facts, name string, all []*admissionv1.ValidatingAdmissionPolicy, 
 	}
 	var found []Finding
 	if manager, when := installation.ChangedByHand(all[at].ManagedFields); manager != "" {
-		found = append(found, warning(PolicyChanged, "", put, "the admission policy %s was changed by %s %s", name, manager, ago(f.Now, when)))
+		found = append(found, warning(PolicyChanged, "", put, "the admission policy %s was changed by %s %s", name, manager, ago(f.now, when)))
 	}
 	if manager, when := installation.ChangedByHand(bindings[bound].ManagedFields); manager != "" {
-		found = append(found, warning(PolicyChanged, "", put, "the binding of the admission policy %s was changed by %s %s", name, manager, ago(f.Now, when)))
+		found = append(found, warning(PolicyChanged, "", put, "the binding of the admission policy %s was changed by %s %s", name, manager, ago(f.now, when)))
 	}
 	return found
 }
