@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/agent/config"
@@ -19,7 +18,6 @@ import (
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/cmd/words"
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 func configVerb() *cobra.Command {
@@ -90,25 +88,22 @@ func (o *configOptions) read(ctx context.Context, nodes []string) (heading strin
 
 // readInForce is read of the configuration of the agents.
 func (o *configOptions) readInForce(ctx context.Context, nodes []string) (heading string, cfg *config.Config, text string, err error) {
-	restConfig, err := o.cluster.RestConfig()
+	client, err := clientOf(&o.cluster)
 	if errors.Is(err, command.ErrNoCluster) {
 		err = fmt.Errorf("%w; --default shows the built-in configuration", err)
 	}
 	if err != nil {
 		return "", nil, "", err
 	}
-	client, err := apiserver.NewClient(restConfig, "")
-	if err != nil {
-		return "", nil, "", err
-	}
 	name := fmt.Sprintf("ConfigMap %s/%s", o.cluster.Namespace, installation.Account)
-	file, err := client.ConfigFile(ctx, o.cluster.Namespace, installation.Account, installation.ConfigKey)
-	if apierrors.IsNotFound(err) {
-		err = fmt.Errorf("there is no %s; --default shows the built-in configuration", name)
+	inUse, _, err := client.ConfigFile(ctx, o.cluster.Namespace)
+	if err == nil && inUse == nil {
+		err = fmt.Errorf("there is no %s with a %s; --default shows the built-in configuration", name, installation.ConfigKey)
 	}
 	if err != nil {
 		return "", nil, "", err
 	}
+	file := []byte(*inUse)
 	if cfg, text, err = config.HostSchema().EffectiveOf(file); err != nil {
 		return "", nil, "", fmt.Errorf("the agents refuse the %s, and keep the last valid configuration: %w", name, err)
 	}
@@ -117,7 +112,7 @@ func (o *configOptions) readInForce(ctx context.Context, nodes []string) (headin
 		where, err := inForce(ctx, client, config.HashOf(file))
 		return name + where, cfg, text, err
 	}
-	node, err := client.GetNode(ctx, nodes[0])
+	node, err := client.Node(ctx, nodes[0])
 	if err != nil {
 		return "", nil, "", err
 	}
@@ -169,16 +164,16 @@ func inForceOn(node *taints.Node, hash string) (text string) {
 }
 
 // inForce says on how many Nodes a configuration is in force.
-func inForce(ctx context.Context, client *apiserver.Client, hash string) (string, error) {
+func inForce(ctx context.Context, client *installation.Client, hash string) (string, error) {
 	agents, count := 0, 0
-	err := client.Each(ctx, func(node *taints.Node) error {
-		if used := configOf(node); used != "" {
+	err := client.EachNode(ctx, func(node *taints.Node) {
+		switch configOf(node) {
+		case hash:
+			agents, count = agents+1, count+1
+		case "":
+		default:
 			agents++
-			if used == hash {
-				count++
-			}
 		}
-		return nil
 	})
 	return fmt.Sprintf(", in force on %d of %s", count, terminal.Count(agents, "Node")), err
 }

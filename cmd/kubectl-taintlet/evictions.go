@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/taintlet/taintlet/agent/config"
@@ -23,7 +23,6 @@ import (
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/cmd/words"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 func evictionsVerb() *cobra.Command {
@@ -42,12 +41,7 @@ The rules are those of the ConfigMap taintlet in the agents' namespace, or with 
   # With other rules
   kubectl taintlet evictions --config=config.yaml`,
 		RunE: func(c *cobra.Command, args []string) error {
-			restConfig, err := cluster.RestConfig()
-			if err != nil {
-				return err
-			}
-			restConfig.QPS, restConfig.Burst = requestRate, requestBurst
-			client, err := apiserver.NewClient(restConfig, "")
+			client, err := clientOf(&cluster)
 			if err != nil {
 				return err
 			}
@@ -68,20 +62,20 @@ The rules are those of the ConfigMap taintlet in the agents' namespace, or with 
 
 // configToShow returns the configuration of a file, or that of the agents, and says
 // which it is. Where there are no agents it is the built-in one.
-func configToShow(ctx context.Context, client *apiserver.Client, path, namespace string, w io.Writer) (*config.Config, error) {
+func configToShow(ctx context.Context, client *installation.Client, path, namespace string, w io.Writer) (*config.Config, error) {
 	if path != "" {
 		return command.LoadConfig(path)
 	}
 	name := namespace + "/" + installation.Account
-	file, err := client.ConfigFile(ctx, namespace, installation.Account, installation.ConfigKey)
-	if apierrors.IsNotFound(err) {
-		_, err = fmt.Fprintf(w, "There is no ConfigMap %s. With the built-in configuration:\n\n", name)
-		return config.Default(), err
-	}
+	file, _, err := client.ConfigFile(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := config.HostSchema().Decode(file)
+	if file == nil {
+		_, err = fmt.Fprintf(w, "There is no ConfigMap %s. With the built-in configuration:\n\n", name)
+		return config.Default(), err
+	}
+	cfg, err := config.HostSchema().Decode([]byte(*file))
 	if err != nil {
 		return nil, fmt.Errorf("the agents refuse their configuration and use the last valid one, which only they know; give a file by --config: ConfigMap %s: %w", name, err)
 	}
@@ -89,13 +83,9 @@ func configToShow(ctx context.Context, client *apiserver.Client, path, namespace
 	return cfg, err
 }
 
-// requestRate is how many requests a second are made at most, after the first
-// requestBurst: pages of pods.
-const requestRate, requestBurst = 10, 120
-
 // showEvictions says what an eviction of these Nodes would take; of none: it
 // counts for all Nodes.
-func showEvictions(ctx context.Context, cfg *config.Config, client *apiserver.Client, nodes []string, w io.Writer) error {
+func showEvictions(ctx context.Context, cfg *config.Config, client *installation.Client, nodes []string, w io.Writer) error {
 	rules, err := evictingRules(cfg, w)
 	if err != nil {
 		return err
@@ -106,7 +96,7 @@ func showEvictions(ctx context.Context, cfg *config.Config, client *apiserver.Cl
 		}
 	}
 	for _, name := range nodes {
-		if err := listEvictions(ctx, client.Node(name), name, rules, w); err != nil {
+		if err := listEvictions(ctx, client, name, rules, w); err != nil {
 			return err
 		}
 	}
@@ -153,13 +143,13 @@ type fate struct {
 }
 
 // listEvictions lists the pods of one Node by their fate, for each rule.
-func listEvictions(ctx context.Context, client *apiserver.Client, name string, rules []decide.Rule, w io.Writer) error {
-	if _, err := client.Get(ctx); err != nil {
+func listEvictions(ctx context.Context, client *installation.Client, name string, rules []decide.Rule, w io.Writer) error {
+	if _, err := client.Node(ctx, name); err != nil {
 		return err // a Node that does not exist would have no pods
 	}
-	var pods []*corev1.Pod
-	if err := client.EachPod(ctx, func(pod *corev1.Pod) { pods = append(pods, pod.DeepCopy()) }); err != nil {
-		return err
+	pods, err := installation.List[*corev1.Pod](ctx, client.CoreV1().Pods("").List, metav1.ListOptions{FieldSelector: "spec.nodeName=" + name})
+	if err != nil {
+		return fmt.Errorf("list pods: %w", err)
 	}
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
 	for _, rule := range rules {
@@ -204,12 +194,12 @@ func (f fate) String() string {
 }
 
 // countEvictions counts the pods of all Nodes by their fate, for each rule.
-func countEvictions(ctx context.Context, client *apiserver.Client, rules []decide.Rule, w io.Writer) error {
+func countEvictions(ctx context.Context, client *installation.Client, rules []decide.Rule, w io.Writer) error {
 	counts := make([]map[string][groups]int, len(rules)) // by rule and Node
 	for i := range counts {
 		counts[i] = map[string][groups]int{}
 	}
-	err := client.EachPod(ctx, func(pod *corev1.Pod) {
+	err := installation.Each(ctx, client.CoreV1().Pods("").List, metav1.ListOptions{}, func(pod *corev1.Pod) {
 		for i, rule := range rules {
 			if count := counts[i][pod.Spec.NodeName]; pod.Spec.NodeName != "" {
 				count[fateOf(pod, taintOf(rule)).group]++
@@ -218,7 +208,7 @@ func countEvictions(ctx context.Context, client *apiserver.Client, rules []decid
 		}
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("list pods: %w", err)
 	}
 	for i, rule := range rules {
 		taint := taintOf(rule)

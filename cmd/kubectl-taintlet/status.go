@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/taintlet/taintlet/cmd/command"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/output"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 func statusVerb() *cobra.Command {
@@ -119,19 +119,14 @@ const completeWithin = 3 * time.Second
 // completeNodes completes the names of Nodes.
 func completeNodes(cluster *command.Cluster) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
-		restConfig, err := cluster.RestConfig()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
 		ctx, cancel := context.WithTimeout(c.Context(), completeWithin)
 		defer cancel()
-		client, err := apiserver.NewClient(restConfig, "")
+		client, err := clientOf(cluster)
 		if err == nil {
-			err = client.Each(ctx, func(node *taints.Node) error {
+			err = client.EachNode(ctx, func(node *taints.Node) {
 				if strings.HasPrefix(node.Name, typed) && !slices.Contains(args, node.Name) {
 					names = append(names, terminal.Clean(node.Name, maxWord))
 				}
-				return nil
 			})
 		}
 		if err != nil {
@@ -139,6 +134,15 @@ func completeNodes(cluster *command.Cluster) cobra.CompletionFunc {
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// clientOf returns a client of the cluster that the flags mean.
+func clientOf(cluster *command.Cluster) (*installation.Client, error) {
+	restConfig, err := cluster.RestConfig()
+	if err != nil {
+		return nil, err
+	}
+	return installation.NewClient(restConfig)
 }
 
 // nodeNames refuses arguments that can be no Node's name.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
@@ -32,7 +32,7 @@ that of this program.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			out := c.OutOrStdout()
 			fmt.Fprintln(out, "taintlet", command.Version())
-			config, err := cluster.RestConfig()
+			client, err := clientOf(&cluster)
 			if isLocal || errors.Is(err, command.ErrNoCluster) {
 				return nil
 			}
@@ -41,7 +41,7 @@ that of this program.`,
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), versionWithin)
 			defer cancel()
-			return versionsOf(ctx, config, cluster.Namespace, out)
+			return versionsOf(ctx, client, cluster.Namespace, out)
 		},
 	}
 	flags := c.Flags()
@@ -52,11 +52,7 @@ that of this program.`,
 }
 
 // versionsOf prints the versions of a cluster: those of its agents and that of its API server.
-func versionsOf(ctx context.Context, config *rest.Config, namespace string, w io.Writer) error {
-	client, err := installation.NewClient(config)
-	if err != nil {
-		return err
-	}
+func versionsOf(ctx context.Context, client *installation.Client, namespace string, w io.Writer) error {
 	server, err := client.Discovery().ServerVersionWithContext(ctx)
 	if err != nil {
 		return fmt.Errorf("the version of the API server: %w", err)
@@ -71,13 +67,10 @@ func versionsOf(ctx context.Context, config *rest.Config, namespace string, w io
 			counts[terminal.Clean(installation.VersionOf(image), maxWord)]++
 		}
 	}
-	agents := []string{"none in namespace " + namespace}
-	if len(counts) > 0 {
-		agents = nil
-	}
+	var agents []string
 	for _, v := range slices.Sorted(maps.Keys(counts)) {
 		agents = append(agents, fmt.Sprintf("%s (%d)", v, counts[v]))
 	}
-	_, err = fmt.Fprintf(w, "agents %s\nKubernetes %s\n", strings.Join(agents, ", "), terminal.Clean(server.GitVersion, maxWord))
+	_, err = fmt.Fprintf(w, "agents %s\nKubernetes %s\n", cmp.Or(strings.Join(agents, ", "), "none in namespace "+namespace), terminal.Clean(server.GitVersion, maxWord))
 	return err
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 )
 
 // The versions of a cluster are those of its agents, counted, and that of its API server.
@@ -23,8 +25,12 @@ func TestVersionsOfACluster(t *testing.T) {
 		_, _ = w.Write([]byte(answer))
 	}))
 	defer server.Close()
+	client, err := installation.NewClient(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
 	var out strings.Builder
-	err := versionsOf(t.Context(), &rest.Config{Host: server.URL}, "taintlet-system", &out)
+	err = versionsOf(t.Context(), client, "taintlet-system", &out)
 	if want := "agents 0.1.0 (2), 0.2.0 (1)\nKubernetes v1.36.3\n"; err != nil || out.String() != want {
 		t.Errorf("%v, %q, want %q", err, out.String(), want)
 	}

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
@@ -28,7 +27,7 @@ func readers(client *Client) map[string]func(ctx context.Context) error {
 		"list Nodes": func(ctx context.Context) error {
 			return client.Each(ctx, func(*taints.Node) error { return nil })
 		},
-		"list pods":      func(ctx context.Context) error { return client.EachPod(ctx, func(*corev1.Pod) {}) },
+		"list pods":      func(ctx context.Context) error { _, err := client.AgentPods(ctx, "n", "a=b"); return err },
 		"list slices":    func(ctx context.Context) error { _, err := client.ListSlices(ctx, "n", "s"); return err },
 		"get a slice":    func(ctx context.Context) error { _, err := client.GetSlice(ctx, "n", "s"); return err },
 		"get a Lease":    func(ctx context.Context) error { _, err := client.LeaseRenewed(ctx, "b"); return err },

@@ -154,26 +154,19 @@ const listPage = 500
 
 // Each calls do with every Node of the cluster, until it returns an error.
 func (c *Client) Each(ctx context.Context, do func(*taints.Node) error) error {
-	_, err := c.each(ctx, "", do)
-	return err
-}
-
-// each is Each for the Nodes that a field selector selects, and returns the version
-// of the list: that from which to watch.
-func (c *Client) each(ctx context.Context, selector string, do func(*taints.Node) error) (version string, err error) {
-	options := metav1.ListOptions{Limit: listPage, FieldSelector: selector}
+	options := metav1.ListOptions{Limit: listPage}
 	for {
 		list := &corev1.NodeList{}
 		if err := c.page(ctx, metav1.NamespaceNone, "nodes", &options, list); err != nil {
-			return "", explain("list", "nodes", "", err)
+			return explain("list", "nodes", "", err)
 		}
 		for i := range list.Items {
 			if err := do(NodeOf(&list.Items[i])); err != nil {
-				return "", err
+				return err
 			}
 		}
 		if options.Continue = list.Continue; options.Continue == "" {
-			return list.ResourceVersion, nil
+			return nil
 		}
 	}
 }

@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -14,50 +13,17 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// ConfigFile reads a file of a ConfigMap.
-func (c *Client) ConfigFile(ctx context.Context, namespace, name, file string) ([]byte, error) {
-	var found corev1.ConfigMap
-	err := c.kept.Get().Namespace(namespace).Resource("configmaps").Name(name).Do(ctx).Into(&found)
-	if err != nil {
-		return nil, explain("get", "configmaps", namespace+"/"+name, err)
-	}
-	text, isThere := found.Data[file]
-	if !isThere {
-		return nil, fmt.Errorf("the ConfigMap %s/%s has no %s", namespace, name, file)
-	}
-	return []byte(text), nil
-}
-
-// EachPod calls do with every pod on the client's Node, or with every pod of the
-// cluster for a client without a name. It is for people: agents may not read pods.
-func (c *Client) EachPod(ctx context.Context, do func(*corev1.Pod)) error {
-	var options metav1.ListOptions
-	if c.name != "" {
-		options.FieldSelector = "spec.nodeName=" + c.name
-	}
-	return c.eachPod(ctx, metav1.NamespaceAll, options, c.name, do)
-}
-
 // AgentPods lists the pods of a namespace that have a label, such as the agents'.
 func (c *Client) AgentPods(ctx context.Context, namespace, label string) (all []corev1.Pod, err error) {
-	options := metav1.ListOptions{LabelSelector: label}
-	err = c.eachPod(ctx, namespace, options, "in namespace "+namespace, func(pod *corev1.Pod) { all = append(all, *pod) })
-	return all, err
-}
-
-// eachPod calls do with every pod that the options select. An error says which these are.
-func (c *Client) eachPod(ctx context.Context, namespace string, options metav1.ListOptions, which string, do func(*corev1.Pod)) error {
-	options.Limit = listPage
+	options := metav1.ListOptions{LabelSelector: label, Limit: listPage}
 	for {
 		list := &corev1.PodList{}
 		if err := c.page(ctx, namespace, "pods", &options, list); err != nil {
-			return explain("list", "pods", which, err)
+			return nil, explain("list", "pods", "in namespace "+namespace, err)
 		}
-		for i := range list.Items {
-			do(&list.Items[i])
-		}
+		all = append(all, list.Items...)
 		if options.Continue = list.Continue; options.Continue == "" {
-			return nil
+			return all, nil
 		}
 	}
 }

@@ -64,7 +64,7 @@ func TestWithoutRightsItStops(t *testing.T) {
 	want := `cluster
 -------
 √ Kubernetes is v1.37.2, 1.30 or later
-× the Nodes cannot be listed: list nodes: the permission to list nodes is missing (RBAC or an admission policy): no
+× the Nodes cannot be listed: list nodes: no
     use an account that may list nodes
     https://github.com/taintlet/taintlet/blob/main/deploy/README.md#permissions
 

@@ -158,11 +158,7 @@ var errNoNodes = errors.New("the cluster has no Nodes")
 
 // read reads what is installed, and the Nodes page by page.
 func (s *scene) read(ctx context.Context, program string) error {
-	client, err := apiserver.NewClient(s.config, "")
-	if err != nil {
-		return err
-	}
-	i, err := (&installation.Reader{Client: s.me, Namespace: s.namespace}).Read(ctx)
+	i, err := s.me.Read(ctx, s.namespace)
 	if err != nil {
 		return err
 	}
@@ -171,10 +167,9 @@ func (s *scene) read(ctx context.Context, program string) error {
 	s.inUse, _ = i.Configuration() // what is wrong with it is a Finding
 	fleet := status.NewFleet(nil, 0)
 	fleet.Version = program
-	err = client.Each(ctx, func(node *taints.Node) error {
+	err = s.me.EachNode(ctx, func(node *taints.Node) {
 		fleet.Add(node)
 		s.add(node, policy)
-		return nil
 	})
 	switch {
 	case err != nil:

@@ -7,6 +7,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	admissionv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/pager"
 
+	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
@@ -87,6 +89,27 @@ func Each[T, L runtime.Object](ctx context.Context, list func(context.Context, m
 func List[T, L runtime.Object](ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error), options metav1.ListOptions) (all []T, err error) {
 	err = Each(ctx, list, options, func(object T) { all = append(all, object) })
 	return all, err
+}
+
+// EachNode calls do with each Node.
+func (c *Client) EachNode(ctx context.Context, do func(*taints.Node)) error {
+	err := Each(ctx, c.CoreV1().Nodes().List, metav1.ListOptions{}, func(node *corev1.Node) { do(apiserver.NodeOf(node)) })
+	if err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	return nil
+}
+
+// Node reads a Node.
+func (c *Client) Node(ctx context.Context, name string) (*taints.Node, error) {
+	node, err := c.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("there is no Node %q", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get node %s: %w", name, err)
+	}
+	return apiserver.NodeOf(node), nil
 }
 
 // Labelled selects what the chart installs.

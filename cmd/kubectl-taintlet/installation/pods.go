@@ -141,7 +141,7 @@ const (
 
 // readSaid asks the agents that run and are not ready why, through the API server. Where an
 // agent cannot be asked, nothing is known.
-func (r *Reader) readSaid(ctx context.Context, i *Installation) {
+func (c *Client) readSaid(ctx context.Context, i *Installation) {
 	i.Said = map[string]string{}
 	asked := 0
 	for _, pod := range i.Pods {
@@ -150,11 +150,11 @@ func (r *Reader) readSaid(ctx context.Context, i *Installation) {
 			continue
 		}
 		asked++
-		i.Said[pod.Name] = r.ask(ctx, pod)
+		i.Said[pod.Name] = c.ask(ctx, pod)
 	}
 }
 
-func (r *Reader) ask(ctx context.Context, pod *corev1.Pod) string {
+func (c *Client) ask(ctx context.Context, pod *corev1.Pod) string {
 	ctx, cancel := context.WithTimeout(ctx, askedFor)
 	defer cancel()
 	port := int32(DefaultPort)
@@ -163,7 +163,7 @@ func (r *Reader) ask(ctx context.Context, pod *corev1.Pod) string {
 	}
 	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:%d/proxy/readyz", pod.Namespace, pod.Name, port)
 	var answered apierrors.APIStatus
-	if err := r.Client.CoreV1().RESTClient().Get().AbsPath(path).MaxRetries(0).Do(ctx).Error(); !errors.As(err, &answered) || answered.Status().Details == nil {
+	if err := c.CoreV1().RESTClient().Get().AbsPath(path).MaxRetries(0).Do(ctx).Error(); !errors.As(err, &answered) || answered.Status().Details == nil {
 		return ""
 	}
 	for _, cause := range answered.Status().Details.Causes {

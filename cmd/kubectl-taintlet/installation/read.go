@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -102,22 +103,16 @@ func (i *Installation) HasKeep() bool {
 		slices.ContainsFunc(i.MutatingBindings, func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == taints.KeepPolicyName })
 }
 
-// Reader reads the installation of a namespace.
-type Reader struct {
-	Client    *Client
-	Namespace string
-}
-
-// Read reads all parts. The error is that of the context.
-func (r *Reader) Read(ctx context.Context) (*Installation, error) {
-	i := &Installation{Namespace: r.Namespace}
+// Read reads all parts of the installation in a namespace. The error is that of the context.
+func (c *Client) Read(ctx context.Context, namespace string) (*Installation, error) {
+	i := &Installation{Namespace: namespace}
 	for _, part := range []struct {
 		name string
 		read func(context.Context, *Installation) error
 	}{
-		{PartDaemonSet, r.readDaemonSets}, {PartPods, r.readPods}, {PartConfig, r.readConfig},
-		{PartPolicies, r.readPolicies}, {PartSlots, r.readSlots}, {PartEvents, r.readEvents},
-		{PartPermissions, r.readPermissions},
+		{PartDaemonSet, c.readDaemonSets}, {PartPods, c.readPods}, {PartConfig, c.readConfig},
+		{PartPolicies, c.readPolicies}, {PartSlots, c.readSlots}, {PartEvents, c.readEvents},
+		{PartPermissions, c.readPermissions},
 	} {
 		err := part.read(ctx, i)
 		if ctx.Err() != nil {
@@ -127,7 +122,7 @@ func (r *Reader) Read(ctx context.Context) (*Installation, error) {
 			i.Unread = append(i.Unread, Unread{part.name, why(err)})
 		}
 	}
-	r.readSaid(ctx, i)
+	c.readSaid(ctx, i)
 	return i, ctx.Err()
 }
 
@@ -139,12 +134,12 @@ func why(err error) string {
 	return err.Error()
 }
 
-func (r *Reader) readDaemonSets(ctx context.Context, i *Installation) (err error) {
-	i.DaemonSets, err = List[*appsv1.DaemonSet](ctx, r.Client.AppsV1().DaemonSets(r.Namespace).List, Labelled())
+func (c *Client) readDaemonSets(ctx context.Context, i *Installation) (err error) {
+	i.DaemonSets, err = List[*appsv1.DaemonSet](ctx, c.AppsV1().DaemonSets(i.Namespace).List, Labelled())
 	if err != nil || len(i.DaemonSets) > 0 {
 		return err
 	}
-	all, err := List[*appsv1.DaemonSet](ctx, r.Client.AppsV1().DaemonSets("").List, Labelled())
+	all, err := List[*appsv1.DaemonSet](ctx, c.AppsV1().DaemonSets("").List, Labelled())
 	if err != nil {
 		return nil //nolint:nilerr // those of other namespaces are only a hint
 	}
@@ -154,8 +149,8 @@ func (r *Reader) readDaemonSets(ctx context.Context, i *Installation) (err error
 	return nil
 }
 
-func (r *Reader) readPods(ctx context.Context, i *Installation) error {
-	all, err := r.Client.Pods(ctx, r.Namespace)
+func (c *Client) readPods(ctx context.Context, i *Installation) error {
+	all, err := c.Pods(ctx, i.Namespace)
 	for _, pod := range all {
 		if isAgent(pod) {
 			i.Pods = append(i.Pods, pod)
@@ -164,37 +159,43 @@ func (r *Reader) readPods(ctx context.Context, i *Installation) error {
 	return err
 }
 
-func (r *Reader) readConfig(ctx context.Context, i *Installation) error {
-	found, err := r.Client.CoreV1().ConfigMaps(r.Namespace).Get(ctx, Account, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return err
-	}
-	i.Release = found.Annotations["meta.helm.sh/release-name"]
-	if text, has := found.Data[ConfigKey]; has {
-		i.Config = &text
-	}
-	return nil
+func (c *Client) readConfig(ctx context.Context, i *Installation) (err error) {
+	i.Config, i.Release, err = c.ConfigFile(ctx, i.Namespace)
+	return err
 }
 
-func (r *Reader) readPolicies(ctx context.Context, i *Installation) (err error) {
-	admission := r.Client.AdmissionregistrationV1()
+// ConfigFile returns the agents' configuration file, and the Helm release that installed it;
+// nil: there is no such file.
+func (c *Client) ConfigFile(ctx context.Context, namespace string) (text *string, release string, err error) {
+	found, err := c.CoreV1().ConfigMaps(namespace).Get(ctx, Account, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, "", nil
+	case err != nil:
+		return nil, "", fmt.Errorf("get configmap %s/%s: %w", namespace, Account, err)
+	}
+	if file, has := found.Data[ConfigKey]; has {
+		text = &file
+	}
+	return text, found.Annotations["meta.helm.sh/release-name"], nil
+}
+
+func (c *Client) readPolicies(ctx context.Context, i *Installation) (err error) {
+	admission := c.AdmissionregistrationV1()
 	if i.Validating, err = List[*admissionv1.ValidatingAdmissionPolicy](ctx, admission.ValidatingAdmissionPolicies().List, Labelled()); err != nil {
 		return err
 	}
 	if i.ValidatingBindings, err = List[*admissionv1.ValidatingAdmissionPolicyBinding](ctx, admission.ValidatingAdmissionPolicyBindings().List, Labelled()); err != nil {
 		return err
 	}
-	served, err := r.Client.PolicyVersions(ctx)
+	served, err := c.PolicyVersions(ctx)
 	if err != nil || served[MutatingPolicies].Empty() {
 		return err
 	}
-	if i.Mutating, err = listMutating[admissionv1.ValidatingAdmissionPolicy](ctx, r.Client, served[MutatingPolicies].WithResource(MutatingPolicies)); err != nil {
+	if i.Mutating, err = listMutating[admissionv1.ValidatingAdmissionPolicy](ctx, c, served[MutatingPolicies].WithResource(MutatingPolicies)); err != nil {
 		return err
 	}
-	i.MutatingBindings, err = listMutating[admissionv1.ValidatingAdmissionPolicyBinding](ctx, r.Client, served[MutatingBindings].WithResource(MutatingBindings))
+	i.MutatingBindings, err = listMutating[admissionv1.ValidatingAdmissionPolicyBinding](ctx, c, served[MutatingBindings].WithResource(MutatingBindings))
 	return err
 }
 
@@ -209,25 +210,25 @@ func listMutating[T any](ctx context.Context, c *Client, resource schema.GroupVe
 	return all, errors.Join(err, failed)
 }
 
-func (r *Reader) readSlots(ctx context.Context, i *Installation) error {
-	return Each(ctx, r.Client.CoordinationV1().Leases(r.Namespace).List, metav1.ListOptions{}, func(lease *coordinationv1.Lease) {
+func (c *Client) readSlots(ctx context.Context, i *Installation) error {
+	return Each(ctx, c.CoordinationV1().Leases(i.Namespace).List, metav1.ListOptions{}, func(lease *coordinationv1.Lease) {
 		if strings.HasPrefix(lease.Name, apiserver.SlotPrefix) {
 			i.Slots = append(i.Slots, lease)
 		}
 	})
 }
 
-func (r *Reader) readEvents(ctx context.Context, i *Installation) (err error) {
+func (c *Client) readEvents(ctx context.Context, i *Installation) (err error) {
 	aboutNodes := metav1.ListOptions{FieldSelector: "involvedObject.kind=Node,source=" + Account}
-	if i.Events, err = List[*corev1.Event](ctx, r.Client.CoreV1().Events(metav1.NamespaceDefault).List, aboutNodes); err != nil {
+	if i.Events, err = List[*corev1.Event](ctx, c.CoreV1().Events(metav1.NamespaceDefault).List, aboutNodes); err != nil {
 		return err
 	}
 	failedProbes := metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,reason=Unhealthy"}
-	if i.PodEvents, err = List[*corev1.Event](ctx, r.Client.CoreV1().Events(r.Namespace).List, failedProbes); err != nil {
+	if i.PodEvents, err = List[*corev1.Event](ctx, c.CoreV1().Events(i.Namespace).List, failedProbes); err != nil {
 		return err
 	}
 	refused := metav1.ListOptions{FieldSelector: "involvedObject.kind=DaemonSet,reason=FailedCreate"}
-	i.Refused, err = List[*corev1.Event](ctx, r.Client.CoreV1().Events(r.Namespace).List, refused)
+	i.Refused, err = List[*corev1.Event](ctx, c.CoreV1().Events(i.Namespace).List, refused)
 	return err
 }
 
@@ -242,9 +243,9 @@ func At(e *corev1.Event) time.Time {
 }
 
 // readPermissions asks whether the agents are allowed to do what no agent can do without.
-func (r *Reader) readPermissions(ctx context.Context, i *Installation) error {
+func (c *Client) readPermissions(ctx context.Context, i *Installation) error {
 	for _, needed := range []Permission{{Verb: "watch", Resource: "nodes"}, {Verb: "patch", Resource: "nodes"}, {Verb: "patch", Resource: "nodes", Subresource: "status"}} {
-		isAllowed, err := r.Client.MayAgents(ctx, r.Namespace, needed)
+		isAllowed, err := c.MayAgents(ctx, i.Namespace, needed)
 		if err != nil {
 			return err
 		}

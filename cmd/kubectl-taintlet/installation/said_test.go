@@ -35,7 +35,7 @@ func TestAgentsTellWhyTheyAreNotReady(t *testing.T) {
 		p.Spec.Containers = []corev1.Container{{Name: Account, Ports: []corev1.ContainerPort{{ContainerPort: 14808}}}}
 		i.Pods = append(i.Pods, p)
 	}
-	(&Reader{Client: client, Namespace: "ns"}).readSaid(t.Context(), i)
+	client.readSaid(t.Context(), i)
 	if i.Said["taintlet-0"] != "the API server refuses writes" || i.Said["taintlet-1"] != "" || asked != askedAgents {
 		t.Errorf("%q, %d agents were asked", i.Said, asked)
 	}

@@ -159,7 +159,8 @@ func (f *Fleet) IsWell(r Report) bool {
 	hasFailed := slices.ContainsFunc(r.Findings, func(p Finding) bool {
 		return p.Severity == Failure && (!isAsked || p.Node != "")
 	})
-	return r.Summary.Agents > 0 && r.Summary.Healthy == r.Summary.Agents && (!isAsked || r.Summary.WithoutAgent == 0) && !hasFailed
+	isMissing := slices.ContainsFunc(f.names, func(name string) bool { return !f.Has(name) })
+	return r.Summary.Agents > 0 && r.Summary.Healthy == r.Summary.Agents && (!isAsked || r.Summary.WithoutAgent == 0) && !hasFailed && !isMissing
 }
 
 // urgency is less for what is to be shown first.

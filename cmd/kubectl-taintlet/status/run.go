@@ -2,23 +2,18 @@ package status
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/output"
 	"github.com/taintlet/taintlet/cmd/terminal"
-	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 // The formats of Options.Output beside those of package output.
@@ -26,20 +21,6 @@ const (
 	OutputTable = "table"
 	OutputWide  = "wide"
 	OutputName  = "name"
-)
-
-const (
-	// requestRate is how many requests a second are made at most: pages, or Nodes that
-	// were asked for by name.
-	requestRate = 50
-	// drawEvery is the least time between two drawings.
-	drawEvery = time.Second
-	// ageEvery is how often what has not changed is drawn again: times go on.
-	ageEvery = 10 * time.Second
-	// readEvery is how often a watch reads the installation, and readShare how much of
-	// the time that may take: the pods of 5,000 agents take more than a second.
-	readEvery = 10 * time.Second
-	readShare = 20
 )
 
 // Options say what Run shows, and where.
@@ -73,66 +54,61 @@ type Options struct {
 
 // Run shows how the fleet is. It reports whether all is well.
 func Run(ctx context.Context, o Options) (isWell bool, err error) {
-	clock := &serverClock{}
 	config := rest.CopyConfig(o.Config)
-	config.QPS, config.Burst = requestRate, requestRate
-	config.Wrap(clock.wrap)
-	client, err := apiserver.NewClient(config, "")
-	if err != nil {
+	v := &view{Options: o, fleet: NewFleet(o.Nodes, o.SilentAfter)}
+	config.Wrap(v.clock.wrap)
+	if v.client, err = installation.NewClient(config); err != nil {
 		return false, err
 	}
-	fleet := NewFleet(o.Nodes, o.SilentAfter)
-	fleet.Selector, fleet.Version = o.Selector, o.Version
-	reader := &installation.Reader{Namespace: o.Namespace}
-	if reader.Client, err = installation.NewClient(config); err != nil {
+	v.fleet.Selector, v.fleet.Version, v.pods = o.Selector, o.Version, newPodNames(podLister(v.client))
+	if err := v.read(ctx); err != nil {
 		return false, err
 	}
-	pods := newPodNames(podLister(reader.Client))
 	if o.Watch || o.Wait {
-		if err := eachNamed(ctx, client, o.Nodes, func(*taints.Node) {}); err != nil {
-			return false, err
-		}
-		return o.follow(ctx, client, fleet, clock, reader, pods)
+		return v.follow(ctx)
 	}
-	if err := o.read(ctx, client, fleet); err != nil {
-		return false, err
-	}
-	if o.Namespace != "" {
-		i, err := reader.Read(ctx)
-		if err != nil {
-			return false, err
-		}
-		fleet.SetInstallation(i)
-	}
-	report := fleet.Report(clock.now())
-	pods.resolve(ctx, &report, time.Now())
-	return fleet.IsWell(report), o.print(report)
+	report := v.report(ctx)
+	return v.fleet.IsWell(report), o.print(report)
 }
 
-// read reads the Nodes once.
-func (o Options) read(ctx context.Context, client *apiserver.Client, fleet *Fleet) error {
-	if len(o.Nodes) == 0 {
-		return client.Each(ctx, func(node *taints.Node) error {
-			fleet.Add(node)
-			return nil
-		})
-	}
-	return eachNamed(ctx, client, o.Nodes, fleet.Add)
+// view is the Fleet that Run reads and shows.
+type view struct {
+	Options
+	client *installation.Client
+	clock  serverClock
+	fleet  *Fleet
+	pods   *podNames
 }
 
-// eachNamed calls do with each of these Nodes.
-func eachNamed(ctx context.Context, client *apiserver.Client, names []string, do func(*taints.Node)) error {
-	for _, name := range names {
-		node, err := client.GetNode(ctx, name)
-		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("there is no Node %q", name)
-		}
+// read reads the Nodes and what is installed.
+func (v *view) read(ctx context.Context) error {
+	for _, name := range v.Nodes {
+		node, err := v.client.Node(ctx, name)
 		if err != nil {
 			return err
 		}
-		do(node)
+		v.fleet.Add(node)
 	}
-	return nil
+	if len(v.Nodes) == 0 {
+		if err := v.client.EachNode(ctx, v.fleet.Add); err != nil {
+			return err
+		}
+	}
+	if v.Namespace == "" {
+		return nil
+	}
+	i, err := v.client.Read(ctx, v.Namespace)
+	if err == nil {
+		v.fleet.SetInstallation(i)
+	}
+	return err
+}
+
+// report is how the Fleet is now.
+func (v *view) report(ctx context.Context) Report {
+	r := v.fleet.Report(v.clock.now())
+	v.pods.resolve(ctx, &r, time.Now())
+	return r
 }
 
 // print writes a Report.
@@ -191,70 +167,6 @@ func (o Options) draw(r Report) error {
 		lines = append([]string{r.clock()}, lines...)
 	}
 	return o.Screen.Draw(lines)
-}
-
-// follow shows the fleet until the context ends, or all is well where that is waited
-// for.
-func (o Options) follow(ctx context.Context, client *apiserver.Client, fleet *Fleet, clock *serverClock, reader *installation.Reader, pods *podNames) (isWell bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	w := newWatcher(fleet, o.Err)
-	ended := make(chan error, 1)
-	if len(o.Nodes) == 1 {
-		client = client.Node(o.Nodes[0])
-	}
-	go func() { ended <- client.Follow(ctx, w) }()
-	if o.Namespace != "" {
-		go w.reread(ctx, reader)
-	} else {
-		w.installed = true
-	}
-	age := time.NewTicker(ageEvery)
-	defer age.Stop()
-	var report Report
-	for {
-		select {
-		case err := <-ended:
-			if !isOfContext(err) {
-				return false, err
-			}
-			return isWell, o.last(report)
-		case <-w.changed:
-		case <-age.C:
-		}
-		var isSynced bool
-		if report, isWell, isSynced = w.report(clock.now()); !isSynced {
-			continue
-		}
-		pods.resolve(ctx, &report, time.Now())
-		if isWell && o.Wait {
-			return true, o.print(report)
-		}
-		if !o.Wait {
-			if err := o.draw(report); err != nil {
-				return false, err
-			}
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(drawEvery):
-		}
-	}
-}
-
-func isOfContext(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// last prints what was waited for in vain.
-func (o Options) last(r Report) error {
-	if !o.Wait {
-		return nil
-	}
-	if r.Kind == "" {
-		return errors.New("the Nodes were not read in time")
-	}
-	return o.print(r)
 }
 
 // serverClock tells the time of the API server, which is that of the Nodes' last
