@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/restmapper"
 	"sigs.k8s.io/yaml"
 
@@ -22,17 +23,15 @@ import (
 	"github.com/taintlet/taintlet/deploy"
 )
 
-// oldest is the oldest minor version of Kubernetes that taintlet works with.
-const oldest = 30
-
 func (s *scene) checkVersion(_ context.Context) Line {
 	if s.versionErr != nil {
 		return fail("the API server does not say its version: %v", s.versionErr)
 	}
-	if minor := minorOf(s.version); minor < oldest {
-		return fail("Kubernetes is %s, older than 1.%d", s.version.GitVersion, oldest)
+	oldest := version.MajorMinor(1, 30)
+	if found, err := version.ParseGeneric(s.version); err != nil || found.LessThan(oldest) {
+		return fail("Kubernetes is %s, older than %s", s.version, oldest)
 	}
-	return ok("Kubernetes is %s, 1.%d or later", s.version.GitVersion, oldest)
+	return ok("Kubernetes is %s, %s or later", s.version, oldest)
 }
 
 func (s *scene) checkNodes(context.Context) Line {

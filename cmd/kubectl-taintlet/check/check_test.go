@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/agent/config"
@@ -133,7 +132,7 @@ func TestOldKernels(t *testing.T) {
 // DaemonSet says: its Node may be a container.
 func TestAgentsSayInWhichNamespaceTheyAre(t *testing.T) {
 	node := &taints.Node{Name: "n1", Conditions: []taints.NodeCondition{{Type: "HostPIDPressure", Status: taints.ConditionFalse, Message: "used 1 of 9; kernel.pid_max is not believed: this is not the host's PID namespace"}}}
-	s := &scene{snapshot: snapshot{said: map[string][]string{}}}
+	s := &scene{said: map[string][]string{}}
 	s.add(node, config.Default().Policy())
 	if got := s.checkHostPID(t.Context()); got.State != Warning || !strings.HasSuffix(got.Text, ": n1") {
 		t.Errorf("%+v", got)
@@ -143,17 +142,9 @@ func TestAgentsSayInWhichNamespaceTheyAre(t *testing.T) {
 // Of policies that could not be read nobody says that they are not installed.
 func TestUnreadPoliciesAreNotMissing(t *testing.T) {
 	i := &installation.Installation{Unread: []installation.Unread{{Part: installation.PartPolicies}}}
-	s := &scene{snapshot: snapshot{installation: i}}
+	s := &scene{installation: i}
 	if has, err := s.hasKeep(); has || err == nil {
 		t.Errorf("has %t, and no error", has)
-	}
-}
-
-func TestVersions(t *testing.T) {
-	for v, want := range map[version.Info]int{{Major: "1", Minor: "36"}: 36, {Major: "1", Minor: "30+"}: 30, {Major: "2", Minor: "1"}: 0, {}: 0, {Major: "1", Minor: "x"}: 0} {
-		if got := minorOf(v); got != want {
-			t.Errorf("%v: %d", v, got)
-		}
 	}
 }
 

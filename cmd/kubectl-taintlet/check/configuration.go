@@ -120,7 +120,7 @@ func (s *scene) trySet(ctx context.Context, node string, wanted []taints.Taint) 
 	if err != nil {
 		return err
 	}
-	_, err = tryPatch(ctx, agent, account, node, setsTaints(after))
+	_, err = tryPatch(ctx, agent, account, node, map[string]any{"spec": map[string]any{"taints": after}})
 	return err
 }
 

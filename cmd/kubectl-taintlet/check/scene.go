@@ -6,16 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/agent/config"
@@ -44,7 +42,8 @@ type scene struct {
 	namespace string
 	port      int // of the hosts, where the agents listen
 
-	version    version.Info
+	// version is that of the API server.
+	version    string
 	versionErr error
 
 	// served are the versions in which the resources of admissionregistration.k8s.io are
@@ -52,12 +51,8 @@ type scene struct {
 	served    map[string]schema.GroupVersion
 	servedErr error
 
-	snapshot
-	readErr error
-}
-
-// snapshot is what is installed, and what there is to know of all Nodes.
-type snapshot struct {
+	// readErr says why the Nodes and what is installed could not be read.
+	readErr      error
 	names        []string
 	report       status.Report
 	installation *installation.Installation
@@ -78,7 +73,7 @@ func newScene(ctx context.Context, o Options) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{config: o.Config, me: me, namespace: o.Namespace, port: cmp.Or(o.Port, installation.DefaultPort)}
+	s := &scene{config: o.Config, me: me, namespace: o.Namespace, port: cmp.Or(o.Port, installation.DefaultPort), overrides: map[string]bool{}, said: map[string][]string{}}
 	if err := s.reach(ctx); err != nil {
 		return nil, err
 	}
@@ -92,7 +87,7 @@ func newScene(ctx context.Context, o Options) (*scene, error) {
 func (s *scene) reach(ctx context.Context) error {
 	version, err := s.me.Discovery().ServerVersionWithContext(ctx)
 	if err == nil {
-		s.version = *version
+		s.version = version.GitVersion
 	}
 	var answered apierrors.APIStatus
 	switch {
@@ -136,23 +131,6 @@ func tryPatch(ctx context.Context, as *installation.Client, manager, node string
 	return apiserver.NodeOf(after), nil
 }
 
-// setsTaints is a patch that replaces the taints of a Node.
-func setsTaints(all []taints.Taint) any {
-	return map[string]any{"spec": map[string]any{"taints": all}}
-}
-
-// minorOf is the minor version of Kubernetes 1; 0: it is not known.
-func minorOf(v version.Info) int {
-	if v.Major != "1" {
-		return 0
-	}
-	minor, err := strconv.Atoi(strings.TrimRight(v.Minor, "+"))
-	if err != nil {
-		return 0
-	}
-	return minor
-}
-
 // errNoNodes says that a check needs Nodes.
 var errNoNodes = errors.New("the cluster has no Nodes")
 
@@ -162,9 +140,9 @@ func (s *scene) read(ctx context.Context, program string) error {
 	if err != nil {
 		return err
 	}
-	policy := config.Default().Policy()
-	s.snapshot = snapshot{installation: i, overrides: map[string]bool{}, said: map[string][]string{}}
+	s.installation = i
 	s.inUse, _ = i.Configuration() // what is wrong with it is a Finding
+	policy := config.Default().Policy()
 	fleet := status.NewFleet(nil, 0)
 	fleet.Version = program
 	err = s.me.EachNode(ctx, func(node *taints.Node) {
@@ -178,7 +156,7 @@ func (s *scene) read(ctx context.Context, program string) error {
 		return errNoNodes
 	}
 	fleet.SetInstallation(i)
-	s.report = fleet.Report(time.Now())
+	s.report = fleet.Report(s.me.Now())
 	return nil
 }
 
@@ -186,15 +164,15 @@ func (s *scene) read(ctx context.Context, program string) error {
 const kernel = "kernel"
 
 // add takes in a Node.
-func (n *snapshot) add(node *taints.Node, policy *decide.Policy) {
+func (s *scene) add(node *taints.Node, policy *decide.Policy) {
 	name := strings.Clone(node.Name)
-	n.names = append(n.names, name)
+	s.names = append(s.names, name)
 	say := func(check, format string, args ...any) {
-		n.said[check] = append(n.said[check], name+fmt.Sprintf(format, args...))
+		s.said[check] = append(s.said[check], name+fmt.Sprintf(format, args...))
 	}
-	if n.inUse != nil {
-		place, _, _ := strings.Cut(n.inUse.For(node.Labels).Override, " ")
-		n.overrides[place] = true
+	if s.inUse != nil {
+		place, _, _ := strings.Cut(s.inUse.For(node.Labels).Override, " ")
+		s.overrides[place] = true
 	}
 	if node.OS == "linux" && isOldKernel(node.Kernel) {
 		say(kernel, " (%s)", node.Kernel)
@@ -215,24 +193,16 @@ func (n *snapshot) add(node *taints.Node, policy *decide.Policy) {
 			say("kubelet", " (%s)", condition.Name)
 		}
 	}
-	if n.untainted == "" && !node.Has(keptPair()) {
-		n.untainted = name
+	if s.untainted == "" && !node.Has(keptPair()) {
+		s.untainted = name
 	}
 }
 
 // isOldKernel reports whether Linux is older than 4.20, which brought PSI. What
 // cannot be read is not old.
 func isOldKernel(release string) bool {
-	const major, minor = 4, 20
-	first, rest, _ := strings.Cut(release, ".")
-	second, _, _ := strings.Cut(rest, ".")
-	second, _, _ = strings.Cut(second, "-")
-	a, errA := strconv.Atoi(first)
-	b, errB := strconv.Atoi(second)
-	if errA != nil || errB != nil {
-		return false
-	}
-	return a < major || a == major && b < minor
+	found, err := version.ParseGeneric(release)
+	return err == nil && found.LessThan(version.MajorMinor(4, 20))
 }
 
 // denied reports whether the policy refused a request.

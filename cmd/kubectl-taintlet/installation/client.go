@@ -3,6 +3,9 @@ package installation
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	admissionv1beta1 "k8s.io/api/admissionregistration/v1beta1"
@@ -33,6 +36,8 @@ type Client struct {
 	*kubernetes.Clientset
 	// Dynamic is for objects whose kind a caller chooses.
 	Dynamic dynamic.Interface
+	// ahead is how far the API server's clock is ahead of this machine's, in nanoseconds.
+	ahead *atomic.Int64
 }
 
 // NewClient returns a Client.
@@ -40,12 +45,41 @@ func NewClient(config *rest.Config) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = requestRate, requestRate
 	apiserver.Bound(config, maxAnswer)
+	ahead := &atomic.Int64{}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			if err == nil {
+				if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+					ahead.Store(int64(time.Until(date)))
+				}
+			}
+			return response, err
+		})
+	})
 	typed, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("API client: %w", err)
 	}
 	untyped, err := dynamic.NewForConfig(config)
-	return &Client{typed, untyped}, err
+	return &Client{typed, untyped, ahead}, err
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip makes the request.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// maxUnheeded is a difference of clocks that whole seconds and a slow answer explain.
+const maxUnheeded = 5 * time.Second
+
+// Now is the time of the API server, by which the Nodes' last signs are judged. The clock of the
+// machine from which a person looks may be wrong.
+func (c *Client) Now() time.Time {
+	if ahead := time.Duration(c.ahead.Load()); ahead.Abs() > maxUnheeded {
+		return time.Now().Add(ahead)
+	}
+	return time.Now()
 }
 
 // The resources of deploy/keep.yaml.

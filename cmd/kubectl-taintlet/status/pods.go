@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -24,28 +25,25 @@ type listPods func(ctx context.Context, node string) (map[string]Culprit, error)
 // podNames gives the pods in messages their names, with one request for each Node that has
 // such a message.
 type podNames struct {
-	list  listPods
-	nodes map[string]podsOfNode
-}
-
-// podsOfNode are the pods of a Node, or why they could not be listed.
-type podsOfNode struct {
-	pods map[string]Culprit
-	err  error
-	at   time.Time
+	list listPods
+	// pods are those that are known, and askedAt is when a Node was asked for its pods.
+	pods    map[string]Culprit
+	askedAt map[string]time.Time
+	// failed is the error of the newest request.
+	failed error
 }
 
 func newPodNames(list listPods) *podNames {
-	return &podNames{list: list, nodes: map[string]podsOfNode{}}
+	return &podNames{list: list, pods: map[string]Culprit{}, askedAt: map[string]time.Time{}}
 }
 
 // mostLookups is for how many Nodes of one Report pods are listed at most. The others keep the
 // UIDs: of hundreds of Nodes nobody reads every message.
 const mostLookups = 50
 
-// resolve names the pods of a Report.
+// resolve names the pods of a Report. A Node with a pod that is not known is asked again only
+// after a while.
 func (p *podNames) resolve(ctx context.Context, r *Report, now time.Time) {
-	var failed error
 	lookups := mostLookups
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
@@ -54,32 +52,22 @@ func (p *podNames) resolve(ctx context.Context, r *Report, now time.Time) {
 			c := &n.Conditions[j]
 			c.Culprits = nil
 			for _, uid := range consumers.PodsIn(c.Message) {
-				if p.isDue(n.Name, uid, now) && lookups > 0 {
+				if _, isKnown := p.pods[uid]; !isKnown && lookups > 0 && now.Sub(p.askedAt[n.Name]) >= readEvery {
 					lookups--
-					pods, err := p.list(ctx, n.Name)
-					p.nodes[n.Name] = podsOfNode{pods, err, now}
+					var found map[string]Culprit
+					found, p.failed = p.list(ctx, n.Name)
+					maps.Copy(p.pods, found)
+					p.askedAt[n.Name] = now
 				}
-				known := p.nodes[n.Name]
-				if pod, found := known.pods[uid]; found {
+				if pod, isKnown := p.pods[uid]; isKnown {
 					c.Culprits = append(c.Culprits, pod)
-				}
-				if known.err != nil {
-					failed = known.err
 				}
 			}
 		}
 	}
-	if failed != nil {
-		r.Unread = append(r.Unread, installation.Unread{Part: "names of pods", Why: whyNot(failed)})
+	if p.failed != nil {
+		r.Unread = append(r.Unread, installation.Unread{Part: "names of pods", Why: whyNot(p.failed)})
 	}
-}
-
-// isDue reports whether a Node is asked for its pods, because one is not known. It is asked
-// again only after a while.
-func (p *podNames) isDue(node, uid string, now time.Time) bool {
-	known, isKnown := p.nodes[node]
-	_, found := known.pods[uid]
-	return !found && (!isKnown || now.Sub(known.at) >= readEvery)
 }
 
 func whyNot(err error) string {

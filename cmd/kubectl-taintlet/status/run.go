@@ -3,9 +3,7 @@ package status
 import (
 	"context"
 	"io"
-	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -54,13 +52,12 @@ type Options struct {
 
 // Run shows how the fleet is. It reports whether all is well.
 func Run(ctx context.Context, o Options) (isWell bool, err error) {
-	config := rest.CopyConfig(o.Config)
-	v := &view{Options: o, fleet: NewFleet(o.Nodes, o.SilentAfter)}
-	config.Wrap(v.clock.wrap)
-	if v.client, err = installation.NewClient(config); err != nil {
+	client, err := installation.NewClient(o.Config)
+	if err != nil {
 		return false, err
 	}
-	v.fleet.Selector, v.fleet.Version, v.pods = o.Selector, o.Version, newPodNames(podLister(v.client))
+	v := &view{o, client, NewFleet(o.Nodes, o.SilentAfter), newPodNames(podLister(client))}
+	v.fleet.Selector, v.fleet.Version = o.Selector, o.Version
 	if err := v.read(ctx); err != nil {
 		return false, err
 	}
@@ -75,7 +72,6 @@ func Run(ctx context.Context, o Options) (isWell bool, err error) {
 type view struct {
 	Options
 	client *installation.Client
-	clock  serverClock
 	fleet  *Fleet
 	pods   *podNames
 }
@@ -106,7 +102,7 @@ func (v *view) read(ctx context.Context) error {
 
 // report is how the Fleet is now.
 func (v *view) report(ctx context.Context) Report {
-	r := v.fleet.Report(v.clock.now())
+	r := v.fleet.Report(v.client.Now())
 	v.pods.resolve(ctx, &r, time.Now())
 	return r
 }
@@ -168,33 +164,3 @@ func (o Options) draw(r Report) error {
 	}
 	return o.Screen.Draw(lines)
 }
-
-// serverClock tells the time of the API server, which is that of the Nodes' last
-// signs. The clock of the machine from which a person looks may be wrong.
-type serverClock struct{ ahead atomic.Int64 }
-
-// maxUnheeded is a difference that whole seconds and a slow answer explain.
-const maxUnheeded = 5 * time.Second
-
-func (c *serverClock) now() time.Time {
-	if ahead := time.Duration(c.ahead.Load()); ahead.Abs() > maxUnheeded {
-		return time.Now().Add(ahead)
-	}
-	return time.Now()
-}
-
-func (c *serverClock) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		response, err := next.RoundTrip(request)
-		if err == nil {
-			if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-				c.ahead.Store(int64(time.Until(date)))
-			}
-		}
-		return response, err
-	})
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -31,8 +31,8 @@ const (
 	watchAgain = time.Second
 )
 
-// follow shows the Fleet until the context ends, or all is well where that is waited for. Then,
-// or when it was waited for in vain, it shows what was last.
+// follow shows the Fleet until the context ends, or all is well where that is waited for. Who
+// waited in vain is shown what was last.
 func (v *view) follow(ctx context.Context) (isWell bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -44,30 +44,28 @@ func (v *view) follow(ctx context.Context) (isWell bool, err error) {
 	for {
 		report := v.report(ctx)
 		isWell = v.fleet.IsWell(report)
-		switch {
-		case v.Wait && (isWell || ctx.Err() != nil):
-			return isWell, v.print(report)
-		case ctx.Err() != nil:
-			return isWell, nil
-		case v.Watch:
-			if err := v.draw(report); err != nil {
-				return false, err
-			}
+		if v.Watch {
+			err = v.draw(report)
 		}
-		v.change(ctx, changes)
+		if err != nil || v.Wait && isWell || !change(ctx, changes) {
+			if v.Wait {
+				err = v.print(report)
+			}
+			return isWell, err
+		}
 	}
 }
 
 // change makes the changes of a while: until times are to be drawn anew, or for the least time
-// between two drawings after the first change.
-func (v *view) change(ctx context.Context, changes <-chan func()) {
+// between two drawings after the first change. false: the context has ended.
+func change(ctx context.Context, changes <-chan func()) bool {
 	until, isFirst := time.After(ageEvery), true
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-until:
-			return
+			return true
 		case change := <-changes:
 			change()
 			if isFirst {

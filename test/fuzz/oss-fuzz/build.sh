@@ -19,8 +19,6 @@ build agent/fleet FuzzSlice
 build agent/fleet/dnspods FuzzWhere
 build agent/reported FuzzCondition
 build agent/serve FuzzRequest
-build cmd/kubectl-taintlet/check FuzzKernel
-build cmd/kubectl-taintlet/check FuzzMinor
 build cmd/kubectl-taintlet/installation FuzzChangedByHand
 build cmd/kubectl-taintlet/installation FuzzRelease
 build cmd/kubectl-taintlet/status FuzzShown
