@@ -17,86 +17,86 @@ import (
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
-func (s *scene) checkDaemonSet(context.Context) Line {
+func (s *scene) checkDaemonSet(context.Context) (Line, error) {
 	d, err := s.agents()
 	if err != nil {
-		return unread("the DaemonSet of the agents", err)
+		return Line{}, err
 	}
 	switch n := d.Status; {
 	case n.NumberReady < n.DesiredNumberScheduled: // of pods that nobody can name
-		return fail("%d of %d agents are ready", n.NumberReady, n.DesiredNumberScheduled)
+		return fail("%d of %d agents are ready", n.NumberReady, n.DesiredNumberScheduled), nil
 	case n.UpdatedNumberScheduled < n.DesiredNumberScheduled:
-		return warn("%d of %d agents are of the DaemonSet's newest version", n.UpdatedNumberScheduled, n.DesiredNumberScheduled)
+		return warn("%d of %d agents are of the DaemonSet's newest version", n.UpdatedNumberScheduled, n.DesiredNumberScheduled), nil
 	default:
-		return ok("all %d agents are ready", n.DesiredNumberScheduled)
+		return ok("all %d agents are ready", n.DesiredNumberScheduled), nil
 	}
 }
 
-func (s *scene) checkSigns(context.Context) Line {
+func (s *scene) checkSigns(context.Context) (Line, error) {
 	if s.report.Summary.Agents == 0 {
-		return fail("no agent has written its Node yet")
+		return fail("no agent has written its Node yet"), nil
 	}
-	return ok("all agents write their Nodes: %s", s.report.Summary)
+	return ok("all agents write their Nodes: %s", s.report.Summary), nil
 }
 
-func (s *scene) checkService(ctx context.Context) Line {
+func (s *scene) checkService(ctx context.Context) (Line, error) {
 	service, err := s.me.CoreV1().Services(s.namespace).Get(ctx, account, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return fail("the Service %s is missing in namespace %s", account, s.namespace)
+		return fail("the Service %s is missing in namespace %s", account, s.namespace), nil
 	case err != nil:
-		return unread("the Service of the agents", err)
+		return Line{}, err
 	case service.Spec.ClusterIP != corev1.ClusterIPNone:
-		return warn("the Service %s has the address %s: it is to be headless", account, service.Spec.ClusterIP)
+		return warn("the Service %s has the address %s: it is to be headless", account, service.Spec.ClusterIP), nil
 	}
-	ready, err := s.endpoints(ctx)
+	ready, _, err := s.endpoints(ctx, s.namespace, discoveryv1.LabelServiceName+"="+account)
 	if err != nil {
-		return unread("the EndpointSlices of the agents", err)
+		return Line{}, err
 	}
-	d, err := s.agents()
-	if err == nil && ready < int(d.Status.NumberReady) {
-		return fail("the Service %s names %d agents, and %d are ready", account, ready, d.Status.NumberReady)
+	if d, err := s.agents(); err == nil && len(ready) < int(d.Status.NumberReady) {
+		return fail("the Service %s names %d agents, and %d are ready", account, len(ready), d.Status.NumberReady), nil
 	}
-	return ok("the Service names the agents to one another: %d", ready)
+	return ok("the Service names the agents to one another: %d", len(ready)), nil
 }
 
-// endpoints counts the agents that the EndpointSlices name.
-func (s *scene) endpoints(ctx context.Context) (int, error) {
-	found, err := s.endpointSlices(ctx, s.namespace, discoveryv1.LabelServiceName+"="+account)
-	count := 0
-	for _, slice := range found {
-		for _, endpoint := range slice.Endpoints {
-			if isReady(endpoint) {
-				count++
+// endpoints returns the ready pods of the EndpointSlices with a label, each with its Node, and
+// their Services, each once.
+func (s *scene) endpoints(ctx context.Context, namespace, selector string) (pods, services []string, err error) {
+	found, err := s.me.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, slice := range found.Items {
+		services = append(services, slice.Labels[discoveryv1.LabelServiceName])
+		for _, e := range slice.Endpoints {
+			if *cmp.Or(e.Conditions.Ready, new(true)) { // which is so where nothing else is said
+				pods = append(pods, fmt.Sprintf("%s (%s)", cmp.Or(e.TargetRef, &corev1.ObjectReference{}).Name, *cmp.Or(e.NodeName, new(""))))
 			}
 		}
 	}
-	return count, err
+	slices.Sort(pods)
+	slices.Sort(services)
+	return slices.Compact(pods), slices.Compact(services), nil
 }
 
 // checkOneEach finds Nodes with two agents, of whatever namespace. One of them writes, and the
 // other waits.
-func (s *scene) checkOneEach(ctx context.Context) Line {
+func (s *scene) checkOneEach(ctx context.Context) (Line, error) {
 	list, err := s.me.Pods(ctx, metav1.NamespaceAll)
 	if err != nil {
-		return skip("whether each Node has one agent: you may not list the pods of all namespaces")
+		return Line{}, err
 	}
 	var several []string
 	for node, pods := range installation.PodsByNode(list) {
 		if len(pods) > 1 {
-			names := make([]string, len(pods))
-			for i, p := range pods {
-				names[i] = p.Namespace + "/" + p.Name
-			}
-			slices.Sort(names)
-			several = append(several, fmt.Sprintf("%s (%s)", node, strings.Join(names, ", ")))
+			several = append(several, fmt.Sprintf("%s (%s)", node, strings.Join(installation.Names(pods), ", ")))
 		}
 	}
 	slices.Sort(several)
 	if len(several) > 0 {
-		return warn("Nodes have more than one agent: %s", terminal.Listed(several))
+		return warn("Nodes have more than one agent: %s", terminal.Listed(several)), nil
 	}
-	return ok("no Node has more than one agent")
+	return ok("no Node has more than one agent"), nil
 }
 
 // dnsPods is where the agents look for the pods of the cluster's DNS. A DaemonSet that
@@ -115,85 +115,37 @@ func (s *scene) dnsPods() dnspods.Where {
 	return dnspods.Default()
 }
 
-// endpointSlices returns the EndpointSlices of a namespace with a label.
-func (s *scene) endpointSlices(ctx context.Context, namespace, selector string) ([]discoveryv1.EndpointSlice, error) {
-	found, err := s.me.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
-	if err != nil {
-		return nil, err
-	}
-	return found.Items, nil
-}
-
-// isReady reports whether an endpoint is ready, which is so where nothing else is said.
-func isReady(e discoveryv1.Endpoint) bool { return *cmp.Or(e.Conditions.Ready, new(true)) }
-
-// podsOf returns the ready pods with their Nodes, and their Services, each once.
-func podsOf(all []discoveryv1.EndpointSlice) (pods, services []string) {
-	for _, slice := range all {
-		services = append(services, slice.Labels[discoveryv1.LabelServiceName])
-		for _, e := range slice.Endpoints {
-			if isReady(e) {
-				pods = append(pods, fmt.Sprintf("%s (%s)", cmp.Or(e.TargetRef, &corev1.ObjectReference{}).Name, *cmp.Or(e.NodeName, new(""))))
-			}
-		}
-	}
-	slices.Sort(pods)
-	slices.Sort(services)
-	return slices.Compact(pods), slices.Compact(services)
-}
-
 // checkDNSPods names the pods that class pods connects to. Without them nothing tells
 // that the overlay of a host is broken.
-func (s *scene) checkDNSPods(ctx context.Context) Line {
+func (s *scene) checkDNSPods(ctx context.Context) (Line, error) {
 	where := s.dnsPods()
 	for _, selector := range where.Selectors() {
-		found, err := s.endpointSlices(ctx, where.Namespace, selector)
+		pods, services, err := s.endpoints(ctx, where.Namespace, selector)
 		if err != nil {
-			return skip("which DNS pods the agents ask: the EndpointSlices in %s cannot be listed: %v", where.Namespace, err)
+			return Line{}, err
 		}
-		pods, services := podsOf(found)
 		if len(pods) > 0 {
-			return ok("the agents ask the DNS pods of Service %s in %s: %s", terminal.Listed(services), where.Namespace, terminal.Listed(pods))
+			return ok("the agents ask the DNS pods of Service %s in %s: %s", terminal.Listed(services), where.Namespace, terminal.Listed(pods)), nil
 		}
 	}
-	return warn("no ready DNS pods are found by %s: the agents do not notice when the network of pods fails on one Node", where)
+	return warn("no ready DNS pods are found by %s: the agents do not notice when the network of pods fails on one Node", where), nil
 }
 
-func (s *scene) checkHostNetwork(context.Context) Line {
+func (s *scene) checkHostNetwork(context.Context) (Line, error) {
 	return s.hasNamespace("hostNetwork", "routes", func(spec *corev1.PodSpec) bool { return spec.HostNetwork })
 }
 
-func (s *scene) checkHostPID(context.Context) Line {
-	if others := s.said["host-pid"]; len(others) > 0 {
-		return warn("agents say that they are not in the host's PID namespace: %s", terminal.Listed(others)).
-			but("set hostPID: true in the DaemonSet's template, as the chart does. Where it is set, the Node is itself a container, and its own limit of PIDs is not seen")
-	}
+func (s *scene) checkHostPID(context.Context) (Line, error) {
 	return s.hasNamespace("hostPID", "limits of PIDs and mounts", func(spec *corev1.PodSpec) bool { return spec.HostPID })
 }
 
-func (s *scene) hasNamespace(field, what string, has func(*corev1.PodSpec) bool) Line {
+func (s *scene) hasNamespace(field, what string, has func(*corev1.PodSpec) bool) (Line, error) {
 	d, err := s.agents()
 	switch {
 	case err != nil:
-		return skip("whether the agents have %s: the DaemonSet cannot be read", field)
+		return Line{}, err
 	case !has(&d.Spec.Template.Spec):
-		return fail("the agents lack %s: they do not see the %s of the host", field, what)
+		return fail("the agents lack %s: they do not see the %s of the host", field, what), nil
 	}
-	return ok("the agents have %s: they see the %s of the host", field, what)
-}
-
-// ofNodes is the question whether all Nodes are fine, of which those are not of whom something
-// was said under the name of the check.
-func ofNodes(name, whether, trouble, fine string) func(*scene, context.Context) Line {
-	return func(s *scene, _ context.Context) Line {
-		switch {
-		case s.readErr != nil:
-			return skip("%s: %v", whether, s.readErr)
-		case name != kernel && s.report.Summary.Agents == 0:
-			return skip("%s: there are no agents", whether)
-		case len(s.said[name]) > 0:
-			return warn("%s: %s", trouble, terminal.Listed(s.said[name]))
-		}
-		return ok("%s", fine)
-	}
+	return ok("the agents have %s: they see the %s of the host", field, what), nil
 }

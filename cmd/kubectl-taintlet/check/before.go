@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,25 +24,25 @@ import (
 	"github.com/taintlet/taintlet/deploy"
 )
 
-func (s *scene) checkVersion(_ context.Context) Line {
+func (s *scene) checkVersion(_ context.Context) (Line, error) {
 	if s.versionErr != nil {
-		return fail("the API server does not say its version: %v", s.versionErr)
+		return Line{}, s.versionErr
 	}
 	oldest := version.MajorMinor(1, 30)
 	if found, err := version.ParseGeneric(s.version); err != nil || found.LessThan(oldest) {
-		return fail("Kubernetes is %s, older than %s", s.version, oldest)
+		return fail("Kubernetes is %s, older than %s", s.version, oldest), nil
 	}
-	return ok("Kubernetes is %s, %s or later", s.version, oldest)
+	return ok("Kubernetes is %s, %s or later", s.version, oldest), nil
 }
 
-func (s *scene) checkNodes(context.Context) Line {
+func (s *scene) checkNodes(context.Context) (Line, error) {
 	switch {
 	case errors.Is(s.readErr, errNoNodes):
-		return fail("%v", s.readErr).but("add a Node first: most of what follows is tried on one")
+		return fail("%v", s.readErr).but("add a Node first: most of what follows is tried on one"), nil
 	case s.readErr != nil:
-		return fail("the Nodes cannot be listed: %v", s.readErr)
+		return fail("the Nodes cannot be listed: %v", s.readErr), nil
 	}
-	return ok("the Nodes can be listed: %d", len(s.names))
+	return ok("the Nodes can be listed: %d", len(s.names)), nil
 }
 
 // manifests are the objects of deploy/taintlet.yaml and deploy/keep.yaml, as they would be in a
@@ -61,11 +62,11 @@ func manifests(namespace string) (all []*unstructured.Unstructured, err error) {
 // checkCreatable tries to create the objects of the manifests. Whoever may create roles may still
 // not grant what they may not do themselves. Kinds that the API server does not serve are those of
 // keep.yaml, of which another check tells.
-func (s *scene) checkCreatable(ctx context.Context) Line {
+func (s *scene) checkCreatable(ctx context.Context) (Line, error) {
 	objects, err := manifests(s.namespace)
 	groups, errGroups := restmapper.GetAPIGroupResources(s.me.Discovery())
 	if err = errors.Join(err, errGroups); err != nil {
-		return fail("what you may create cannot be tried: %v", err)
+		return Line{}, err
 	}
 	mapper := restmapper.NewDiscoveryRESTMapper(groups)
 	var refused, wrong []string
@@ -89,20 +90,20 @@ func (s *scene) checkCreatable(ctx context.Context) Line {
 		wrong = append([]string{"you may not " + terminal.Listed(slices.Compact(refused))}, wrong...)
 	}
 	if len(wrong) > 0 {
-		return fail("%s", strings.Join(wrong, "; "))
+		return fail("%s", strings.Join(wrong, "; ")), nil
 	}
-	return ok("you may create the objects of taintlet and grant their permissions: %d, as a dry run shows", len(objects))
+	return ok("you may create the objects of taintlet and grant their permissions: %d, as a dry run shows", len(objects)), nil
 }
 
-func (s *scene) checkNamespace(ctx context.Context) Line {
+func (s *scene) checkNamespace(ctx context.Context) (Line, error) {
 	namespace, err := s.me.CoreV1().Namespaces().Get(ctx, s.namespace, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return ok("the namespace %s is not there yet: create it as the documentation says", s.namespace)
+		return ok("the namespace %s is not there yet: create it as the documentation says", s.namespace), nil
 	case err != nil:
-		return unread("the namespace "+s.namespace, err)
+		return Line{}, err
 	case namespace.DeletionTimestamp != nil:
-		return fail("the namespace %s is being deleted", s.namespace).but("wait until it is gone; what a finalizer holds back keeps it")
+		return fail("the namespace %s is being deleted", s.namespace).but("wait until it is gone; what a finalizer holds back keeps it"), nil
 	}
 	pod, err := podLikeOurs(s.namespace)
 	if err == nil {
@@ -110,11 +111,11 @@ func (s *scene) checkNamespace(ctx context.Context) Line {
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		return fail("the namespace %s refuses the agents' pods: %v", s.namespace, err)
+		return fail("the namespace %s refuses the agents' pods: %v", s.namespace, err), nil
 	case err != nil:
-		return fail("whether the namespace %s takes the agents' pods cannot be tried: %v", s.namespace, err)
+		return Line{}, err
 	}
-	return ok("the namespace %s takes pods with hostNetwork and hostPID", s.namespace)
+	return ok("the namespace %s takes pods with hostNetwork and hostPID", s.namespace), nil
 }
 
 // podLikeOurs is a pod of the DaemonSet, but for its account: that is not there yet.
@@ -152,43 +153,25 @@ func declares(p *corev1.Pod, port int) bool {
 	return false
 }
 
-// isAgent says that the pod is one of ours.
-func isAgent(p *corev1.Pod, namespace string) bool {
-	key, value, _ := strings.Cut(installation.Label, "=")
-	return p.Namespace == namespace && p.Labels[key] == value
-}
-
-// nameOf is the pod's with its Node's.
-func nameOf(p *corev1.Pod) string {
-	name := p.Namespace + "/" + p.Name
-	if p.Spec.NodeName == "" {
-		return name + " (on no Node yet)"
-	}
-	return fmt.Sprintf("%s (%s)", name, p.Spec.NodeName)
-}
-
 // checkPort finds pods that take the agents' port of their host. There the agents stay
 // Pending, or keep such a pod from being scheduled. A program that listens without
 // being declared is not found: no API knows of it.
-func (s *scene) checkPort(ctx context.Context) Line {
-	taken, err := s.podsWithPort(ctx)
-	switch {
-	case err != nil:
-		return skip("whether port %d of the hosts is free: the pods cannot be listed: %v", s.port, err)
-	case len(taken) > 0:
-		return fail("pods declare port %d of their hosts: %s", s.port, terminal.Listed(taken))
-	}
-	return ok("no pod declares port %d of its host", s.port)
-}
-
-// podsWithPort returns the pods that take the port of their host, without the agents'.
-func (s *scene) podsWithPort(ctx context.Context) (taken []string, err error) {
+func (s *scene) checkPort(ctx context.Context) (Line, error) {
+	var taken []string
+	key, value, _ := strings.Cut(installation.Label, "=")
 	options := metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"}
-	err = installation.Each(ctx, s.me.CoreV1().Pods(metav1.NamespaceAll).List, options, func(pod *corev1.Pod) {
-		if declares(pod, s.port) && !isAgent(pod, s.namespace) {
-			taken = append(taken, nameOf(pod))
+	err := installation.Each(ctx, s.me.CoreV1().Pods(metav1.NamespaceAll).List, options, func(pod *corev1.Pod) {
+		isAgent := pod.Namespace == s.namespace && pod.Labels[key] == value
+		if !isAgent && declares(pod, s.port) {
+			taken = append(taken, fmt.Sprintf("%s/%s (%s)", pod.Namespace, pod.Name, cmp.Or(pod.Spec.NodeName, "on no Node yet")))
 		}
 	})
 	slices.Sort(taken)
-	return taken, err
+	switch {
+	case err != nil:
+		return Line{}, err
+	case len(taken) > 0:
+		return fail("pods declare port %d of their hosts: %s", s.port, terminal.Listed(taken)), nil
+	}
+	return ok("no pod declares port %d of its host", s.port), nil
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -16,6 +15,7 @@ import (
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/cmd/terminal"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // State is what a check found.
@@ -65,14 +65,10 @@ func (l Line) but(remedy string) Line {
 	return l
 }
 
-// unread is the answer of a check that could not read what it is about. Who lacks a
-// permission is told so, and not how to correct what may be healthy.
-func unread(what string, err error) Line {
-	if apierrors.IsForbidden(err) {
-		return skip("%s: you may not read that: %v", what, err)
-	}
-	return fail("%s cannot be read: %v", what, err).but("try again; if it stays so, look at the API server")
-}
+// untold is why a check has no answer, where nothing failed.
+type untold string
+
+func (u untold) Error() string { return string(u) }
 
 // maxText is the longest text of a line, in bytes. Parts of it come from the API
 // server.
@@ -106,19 +102,24 @@ const Kind = "CheckReport"
 // docs is where the documentation is. A Link is a file in it and a heading.
 const docs = "https://github.com/taintlet/taintlet/blob/main/"
 
-// check is one check: what it asks for, and what to do when it fails.
+// check is one check. Its answer is the first of: the Findings with its codes; that the part of
+// the installation that it is about could not be read; the Nodes of which something was said
+// under its name; what it asks; that all is fine.
 type check struct {
-	name   string
-	remedy string
-	link   string
-	ask    func(*scene, context.Context) Line
-	// codes are the Findings that answer it. Only if there is none of them, it asks, unless
-	// the part of the installation that they are about could not be read.
-	codes []status.Code
-	part  string
-	// ofConfig is the question about the configuration of the agents that it asks; empty: it
-	// needs none.
-	ofConfig string
+	name string
+	// remedy and link are for a check that fails.
+	remedy, link string
+	// whether is the question, for a check that cannot be made.
+	whether string
+	codes   []status.Code
+	part    string
+	// ofConfig: it is about the configuration of the agents; ofAgents: about what they wrote.
+	ofConfig, ofAgents bool
+	// said is what the Nodes have in common of which something was said.
+	said string
+	// An error of ask is what keeps it from an answer.
+	ask  func(*scene, context.Context) (Line, error)
+	fine string
 	// isBase: where it fails, none of those that follow can tell anything.
 	isBase bool
 }
@@ -129,106 +130,88 @@ type group struct {
 	checks []check
 }
 
-// versionCheck, nodesCheck and kernelCheck are made before an installation as well.
-func versionCheck() check {
-	return check{name: "version", ask: (*scene).checkVersion, link: "deploy/README.md#deploying-taintlet",
-		remedy: "taintlet needs Kubernetes 1.30 or later, and an API server that answers"}
-}
-
-func nodesCheck() check {
-	return check{name: "nodes", ask: (*scene).checkNodes, link: "deploy/README.md#permissions",
-		remedy: "use an account that may list nodes"}
-}
-
-func kernelCheck() check {
-	return check{name: kernel, ask: ofNodes(kernel, "whether the kernels have PSI", "kernels are too old for PSI", "no kernel is too old for PSI (Linux 4.20)"), link: "docs/configuration.md#memory",
-		remedy: "taintlet works without pressure stall information (PSI), and does not see stalls; use Linux 4.20 or later"}
-}
-
 // installed are the checks of an installation.
 func installed() []group {
 	return []group{
 		{"cluster", []check{
-			versionCheck(),
-			base(nodesCheck()),
-			base(check{name: "installed", codes: []status.Code{status.NotInstalled}, ask: fine("taintlet is installed"), link: "deploy/README.md#install",
-				remedy: "install it, or name its namespace by --namespace. Nodes keep the taints that they have until agents run again"}),
-			{name: "images", codes: []status.Code{status.VersionsDiffer}, part: installation.PartPods, ask: fine("all agents are of the same version"), link: "deploy/README.md#upgrade",
+			versionCheck(), nodesCheck(true),
+			{name: "installed", codes: []status.Code{status.NotInstalled}, fine: "taintlet is installed", link: "deploy/README.md#install", isBase: true,
+				remedy: "install it, or name its namespace by --namespace. Nodes keep the taints that they have until agents run again"},
+			{name: "images", codes: []status.Code{status.VersionsDiffer}, part: installation.PartPods, fine: "all agents are of the same version", link: "deploy/README.md#upgrade",
 				remedy: "wait for the roll-out, or find out which pods it does not replace"},
-			{name: "program", codes: []status.Code{status.ProgramVersionDiffers}, part: installation.PartPods, ask: fine("this program and the agents are of one release, as far as they are releases"), link: "deploy/README.md#the-plugin",
+			{name: "program", codes: []status.Code{status.ProgramVersionDiffers}, part: installation.PartPods, fine: "this program and the agents are of one release, as far as they are releases", link: "deploy/README.md#the-plugin",
 				remedy: "use the plugin of the agents' release: what another one says of the configuration and of the record may be wrong"},
 		}},
 		{"permissions", []check{
-			{name: "granted", ask: (*scene).checkGranted, link: "deploy/README.md#permissions",
+			{name: "granted", whether: "whether the agents may do what they need", ask: (*scene).checkGranted, link: "deploy/README.md#permissions",
 				remedy: "apply the manifest or upgrade the chart again: its roles and their bindings are incomplete"},
-			{name: "bounded", ask: (*scene).checkBounded, link: "deploy/README.md#permissions",
+			{name: "bounded", whether: "whether the agents may do more than they need", ask: (*scene).checkBounded, link: "deploy/README.md#permissions",
 				remedy: "find the role binding that grants this and remove it: taintlet needs none but its own"},
-			{name: "token", ask: (*scene).checkToken, link: "deploy/README.md#permissions",
+			{name: "token", whether: "whether tokens name their Node", ask: (*scene).checkToken, link: "deploy/README.md#permissions",
 				remedy: "the policies refuse every write of an agent whose token names no Node: see that the API server has the feature ServiceAccountTokenPodNodeInfo (on since 1.30)"},
 		}},
-		{"admission policies", []check{
-			{name: "policy-nodes", ask: (*scene).checkNodesPolicy, link: policyLink,
-				remedy: policyRemedy},
-			{name: "policy-events", ask: (*scene).checkEventsPolicy, link: policyLink,
-				remedy: policyRemedy},
-			{name: "policy-leases", ask: (*scene).checkLeasesPolicy, link: "deploy/README.md#eviction",
-				remedy: policyRemedy},
-			{name: "policies", codes: []status.Code{status.PolicyMissing, status.PolicyNotInForce}, part: installation.PartPolicies, ask: fine("the admission policies have their bindings"), link: policyLink,
-				remedy: policyRemedy},
-			{name: "policy-rules", ofConfig: "whether the policies allow the taints of the rules", ask: (*scene).checkRulesAllowed, link: "deploy/README.md#tune",
-				remedy: "upgrade the chart, which writes both; with kubectl or Kustomize, add the pairs and their stand-ins to the variable wantedPairs of the policy taintlet-nodes"},
-			{name: "policies-unchanged", codes: []status.Code{status.PolicyChanged}, part: installation.PartPolicies, ask: fine("nobody changed the policies by hand"), link: policyLink,
-				remedy: "apply the manifest or upgrade the chart again, and put what has to differ into its values"},
-			{name: "keep-objects", part: installation.PartPolicies, ask: (*scene).checkKeepObjects, link: keepLink,
-				remedy: "apply deploy/keep.yaml, or install the chart with keep: null or true; without it stand-ins take the place of the well-known taints"},
-			{name: "keep-effect", ask: (*scene).checkKeepEffect, link: "docs/troubleshooting.md#the-policy-taintlet-keep-fails",
-				remedy: "apply deploy/keep.yaml of this release, or upgrade the chart again"},
-		}},
-		{"configuration", []check{
-			{name: "configuration", codes: []status.Code{status.ConfigurationMissing, status.ConfigurationInvalid, status.ConfigurationRefused}, part: installation.PartConfig, ofConfig: "whether the configuration is valid", ask: (*scene).checkConfiguration, link: "docs/troubleshooting.md#the-configuration-is-refused",
-				remedy: "correct the named field; kubectl taintlet config --config FILE checks a file. Until then the last valid configuration stays in force, and an agent that starts ends at once"},
-			{name: "in-force", codes: []status.Code{status.ConfigurationNotInForce}, part: installation.PartConfig, ask: fine("all agents use the configuration of the ConfigMap"), link: "deploy/README.md#tune",
-				remedy: "wait: the kubelet changes the agent's file a minute or so after the ConfigMap. An agent that does not follow has the reason in its log"},
-			{name: "rules", codes: []status.Code{status.ConditionWithoutRule}, part: installation.PartConfig, ask: fine("each condition has a rule that sets a taint"), link: "docs/configuration.md#rules",
-				remedy: "if that is not meant, remove the rule with effect None, or the empty list of rules: the default rule is used then"},
-			{name: "overrides", ofConfig: "whether each override applies to a Node", ask: (*scene).checkOverrides, link: "docs/configuration.md#overrides",
-				remedy: "correct the labels of its nodeSelector, or its place: only the first override that matches a Node applies. While a pool has no Node this is as it should be"},
-			{name: "daemonsets", ofConfig: "which DaemonSets tolerate the taints", ask: (*scene).checkDaemonSets, link: "docs/living-with-kubernetes.md#who-owns-a-taint",
-				remedy: "add the toleration to the templates of those that every Node needs, such as the network's: their pods are neither started nor replaced while a Node has the taint"},
-			{name: "autoscalers", ofConfig: "what autoscalers make of the taints", ask: (*scene).checkAutoscalers, link: "docs/neighbours.md#neighbours",
-				remedy: "set autoscaler: cluster-autoscaler in the configuration, or use keys of your own"},
-			{name: "slots", codes: []status.Code{status.SlotMissing}, part: installation.PartSlots, ofConfig: "whether the eviction slots are there", ask: (*scene).checkSlots, link: "deploy/README.md#eviction",
-				remedy: "helm upgrade makes the Leases again; to turn eviction off, remove the rules for Critical and evict.slots from the chart's values"},
-		}},
+		{"admission policies", policyChecks()},
+		{"configuration", configurationChecks()},
 		{"agents", agentChecks()},
 		{"hosts", hostChecks()},
 	}
 }
 
-// fine asks nothing: where there is no Finding, that is the answer.
-func fine(text string) func(*scene, context.Context) Line {
-	return func(*scene, context.Context) Line { return ok("%s", text) }
+func policyChecks() []check {
+	return []check{
+		{name: "policy-nodes", whether: "whether the policy taintlet-nodes is in force", ask: (*scene).checkNodesPolicy, link: policyLink,
+			remedy: policyRemedy},
+		{name: "policy-events", whether: "whether the policy taintlet-events is in force", ask: (*scene).checkEventsPolicy, link: policyLink,
+			remedy: policyRemedy},
+		{name: "policy-leases", whether: "whether the policy taintlet-leases is in force", ask: (*scene).checkLeasesPolicy, link: "deploy/README.md#eviction",
+			remedy: policyRemedy},
+		{name: "policies", codes: []status.Code{status.PolicyMissing, status.PolicyNotInForce}, part: installation.PartPolicies, fine: "the admission policies have their bindings", link: policyLink,
+			remedy: policyRemedy},
+		{name: "policy-rules", whether: "whether the policies allow the taints of the rules", ofConfig: true, ask: (*scene).checkRulesAllowed, link: "deploy/README.md#tune",
+			remedy: "upgrade the chart, which writes both; with kubectl or Kustomize, add the pairs and their stand-ins to the variable wantedPairs of the policy taintlet-nodes"},
+		{name: "policies-unchanged", codes: []status.Code{status.PolicyChanged}, part: installation.PartPolicies, fine: "nobody changed the policies by hand", link: policyLink,
+			remedy: "apply the manifest or upgrade the chart again, and put what has to differ into its values"},
+		{name: "keep-objects", part: installation.PartPolicies, ask: (*scene).checkKeepObjects, link: keepLink,
+			remedy: "apply deploy/keep.yaml, or install the chart with keep: null or true; without it stand-ins take the place of the well-known taints"},
+		{name: "keep-effect", whether: "whether the policy " + taints.KeepPolicyName + " works", ask: (*scene).checkKeepEffect, link: "docs/troubleshooting.md#the-policy-taintlet-keep-fails",
+			remedy: "apply deploy/keep.yaml of this release, or upgrade the chart again"},
+	}
 }
 
-// notRunning are the Findings about agents that do not run.
-func notRunning() []status.Code {
-	return []status.Code{status.DaemonSetMissing, status.DaemonSetSelectsNoNode, status.AgentMissing, status.AgentPending, status.AgentNotStarted, status.AgentNotReady}
+func configurationChecks() []check {
+	return []check{
+		{name: "configuration", whether: "whether the configuration is valid", codes: []status.Code{status.ConfigurationMissing, status.ConfigurationInvalid, status.ConfigurationRefused}, part: installation.PartConfig, ofConfig: true, ask: (*scene).checkConfiguration, link: "docs/troubleshooting.md#the-configuration-is-refused",
+			remedy: "correct the named field; kubectl taintlet config --config FILE checks a file. Until then the last valid configuration stays in force, and an agent that starts ends at once"},
+		{name: "in-force", codes: []status.Code{status.ConfigurationNotInForce}, part: installation.PartConfig, fine: "all agents use the configuration of the ConfigMap", link: "deploy/README.md#tune",
+			remedy: "wait: the kubelet changes the agent's file a minute or so after the ConfigMap. An agent that does not follow has the reason in its log"},
+		{name: "rules", codes: []status.Code{status.ConditionWithoutRule}, part: installation.PartConfig, fine: "each condition has a rule that sets a taint", link: "docs/configuration.md#rules",
+			remedy: "if that is not meant, remove the rule with effect None, or the empty list of rules: the default rule is used then"},
+		{name: "overrides", whether: "whether each override applies to a Node", ofConfig: true, ask: (*scene).checkOverrides, link: "docs/configuration.md#overrides",
+			remedy: "correct the labels of its nodeSelector, or its place: only the first override that matches a Node applies. While a pool has no Node this is as it should be"},
+		{name: "daemonsets", whether: "which DaemonSets tolerate the taints", part: installation.PartPolicies, ofConfig: true, ask: (*scene).checkDaemonSets, link: "docs/living-with-kubernetes.md#who-owns-a-taint",
+			remedy: "add the toleration to the templates of those that every Node needs, such as the network's: their pods are neither started nor replaced while a Node has the taint"},
+		{name: "autoscalers", whether: "what autoscalers make of the taints", ofConfig: true, ask: (*scene).checkAutoscalers, link: "docs/neighbours.md#neighbours",
+			remedy: "set autoscaler: cluster-autoscaler in the configuration, or use keys of your own"},
+		{name: "slots", whether: "whether the eviction slots are there", codes: []status.Code{status.SlotMissing}, part: installation.PartSlots, ofConfig: true, ask: (*scene).checkSlots, link: "deploy/README.md#eviction",
+			remedy: "helm upgrade makes the Leases again; to turn eviction off, remove the rules for Critical and evict.slots from the chart's values"},
+	}
 }
 
 // agentChecks are those of the agents that run.
 func agentChecks() []check {
+	notRunning := []status.Code{status.DaemonSetMissing, status.DaemonSetSelectsNoNode, status.AgentMissing, status.AgentPending, status.AgentNotStarted, status.AgentNotReady}
 	return []check{
-		{name: "daemonset", codes: notRunning(), part: installation.PartPods, ask: (*scene).checkDaemonSet, link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
+		{name: "daemonset", whether: "whether all agents are ready", codes: notRunning, part: installation.PartPods, ask: (*scene).checkDaemonSet, link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
 			remedy: "see the pods that are not ready: kubectl get pods --all-namespaces -o wide --selector " + installation.Label},
 		{name: "signs", codes: []status.Code{status.AgentSilent, status.RecordUnreadable}, ask: (*scene).checkSigns, link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
 			remedy: "read the log of the agent on that Node"},
-		{name: "restarts", codes: []status.Code{status.AgentOutOfMemory, status.AgentRestarted}, part: installation.PartPods, ask: fine("no agent ended in the last hour"), link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
+		{name: "restarts", codes: []status.Code{status.AgentOutOfMemory, status.AgentRestarted}, part: installation.PartPods, fine: "no agent ended in the last hour", link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
 			remedy: "read the log of the one before: kubectl logs --previous. After OOMKilled, raise resources.limits.memory in the chart's values"},
-		{name: "one-each", codes: []status.Code{status.SeveralAgents}, part: installation.PartPods, ask: (*scene).checkOneEach, link: "docs/living-with-kubernetes.md#two-agents-on-one-node",
+		{name: "one-each", whether: "whether each Node has one agent", codes: []status.Code{status.SeveralAgents}, part: installation.PartPods, ask: (*scene).checkOneEach, link: "docs/living-with-kubernetes.md#two-agents-on-one-node",
 			remedy: "remove one of the installations, or the pod that belongs to no DaemonSet"},
-		{name: "service", ask: (*scene).checkService, link: "docs/network.md#peers",
+		{name: "service", whether: "whether the Service names the agents to one another", ask: (*scene).checkService, link: "docs/network.md#peers",
 			remedy: "apply the manifest or upgrade the chart again: without the Service the agents have no peers, and so no fleet brake"},
-		{name: "dns-pods", ask: (*scene).checkDNSPods, link: "docs/network.md#peers",
+		{name: "dns-pods", whether: "which DNS pods the agents ask", ask: (*scene).checkDNSPods, link: "docs/network.md#peers",
 			remedy: "say where the pods of the cluster's DNS are: dnsPods in the chart's values, --dns-pods in deploy/taintlet.yaml; or switch class pods off"},
 	}
 }
@@ -236,18 +219,18 @@ func agentChecks() []check {
 // hostChecks are those of the hosts, as the Nodes tell of them.
 func hostChecks() []check {
 	return []check{
-		{name: "host-network", ask: (*scene).checkHostNetwork, link: "docs/troubleshooting.md#a-condition-is-unknown",
+		{name: "host-network", whether: "whether the agents have hostNetwork", ask: (*scene).checkHostNetwork, link: "docs/troubleshooting.md#a-condition-is-unknown",
 			remedy: "set hostNetwork: true in the DaemonSet's template, as the chart does"},
-		{name: "host-pid", ask: (*scene).checkHostPID, link: "docs/troubleshooting.md#a-condition-is-unknown",
-			remedy: "set hostPID: true in the DaemonSet's template, as the chart does"},
+		{name: "host-pid", whether: "whether the agents have hostPID", said: "agents say that they are not in the host's PID namespace", ask: (*scene).checkHostPID, link: "docs/troubleshooting.md#a-condition-is-unknown",
+			remedy: "set hostPID: true in the DaemonSet's template, as the chart does. Where it is set, the Node is itself a container, and its own limit of PIDs is not seen"},
 		kernelCheck(),
-		{name: "unknown", ask: ofNodes("unknown", "whether the agents can tell about all conditions", "agents cannot tell about all conditions", "the agents can tell about all conditions"), link: "docs/troubleshooting.md#a-condition-is-unknown",
+		{name: "unknown", whether: "whether the agents can tell about all conditions", ofAgents: true, said: "agents cannot tell about all conditions", fine: "the agents can tell about all conditions", link: "docs/troubleshooting.md#a-condition-is-unknown",
 			remedy: "read the condition's message: kubectl describe node"},
-		{name: "clock", codes: []status.Code{status.ClockSkew}, ask: fine("the hosts' clocks agree with the API server's to 30 s"), link: "docs/how-it-decides.md#what-survives-a-restart",
+		{name: "clock", codes: []status.Code{status.ClockSkew}, fine: "the hosts' clocks agree with the API server's to 30 s", link: "docs/how-it-decides.md#what-survives-a-restart",
 			remedy: "synchronise the hosts' clocks (NTP). taintlet decides nothing by them, but the times of its conditions and Events are wrong"},
-		{name: "taints", codes: []status.Code{status.TaintContested, status.PauseMistyped}, ask: fine("nobody removes taintlet's taints, and each pause names conditions"), link: "docs/living-with-kubernetes.md#when-someone-removes-a-taint",
+		{name: "taints", codes: []status.Code{status.TaintContested, status.PauseMistyped}, fine: "nobody removes taintlet's taints, and each pause names conditions", link: "docs/living-with-kubernetes.md#when-someone-removes-a-taint",
 			remedy: "find out who removes the taint, and pause the Node instead"},
-		{name: "kubelet", ask: ofNodes("kubelet", "whether the kubelets agree", "conditions are bad for the kubelet and good for taintlet", "no kubelet reports trouble that taintlet does not see"), link: "docs/living-with-kubernetes.md#who-owns-a-taint",
+		{name: "kubelet", whether: "whether the kubelets agree", ofAgents: true, said: "conditions are bad for the kubelet and good for taintlet", fine: "no kubelet reports trouble that taintlet does not see", link: "docs/living-with-kubernetes.md#who-owns-a-taint",
 			remedy: "compare the kubelet's thresholds (evictionHard) with taintlet's: the kubelet evicts where taintlet sees no trouble; for 5 minutes after the trouble that is as it should be"},
 	}
 }
@@ -256,29 +239,38 @@ func hostChecks() []check {
 func before() []group {
 	return []group{
 		{"cluster", []check{
-			versionCheck(),
-			nodesCheck(),
+			versionCheck(), nodesCheck(false),
 			{name: "validating", ask: (*scene).checkValidating, link: "deploy/README.md#permissions",
 				remedy: "taintlet is not safe to install without ValidatingAdmissionPolicy: upgrade to Kubernetes 1.30"},
 			{name: "mutating", ask: (*scene).checkMutating, link: keepLink,
 				remedy: "upgrade to Kubernetes 1.36, or switch MutatingAdmissionPolicy on (1.34, 1.35), to keep the well-known taints; until then leave deploy/keep.yaml out, and stand-ins are used"},
 			kernelCheck(),
-			{name: "port", ask: (*scene).checkPort, link: "deploy/README.md#ports",
+			{name: "port", whether: "whether the port of the hosts is free", ask: (*scene).checkPort, link: "deploy/README.md#ports",
 				remedy: "choose a port that is free on all hosts: port in the chart's values; in deploy/taintlet.yaml --listen, containerPort and the Service. Then ask with --port"},
 		}},
 		{"installation", []check{
-			{name: "creatable", ask: (*scene).checkCreatable, link: "deploy/README.md#permissions",
+			{name: "creatable", whether: "whether you may create the objects of taintlet", ask: (*scene).checkCreatable, link: "deploy/README.md#permissions",
 				remedy: "install as an administrator of the cluster: whoever creates a role must have its permissions, or the verb escalate"},
-			{name: "namespace", ask: (*scene).checkNamespace, link: "deploy/README.md#install",
+			{name: "namespace", whether: "whether the namespace takes the agents' pods", ask: (*scene).checkNamespace, link: "deploy/README.md#install",
 				remedy: "label the namespace pod-security.kubernetes.io/enforce=privileged: no other level allows hostNetwork and hostPID"},
 		}},
 	}
 }
 
-// base returns the check as one without which the others tell nothing.
-func base(c check) check {
-	c.isBase = true
-	return c
+// versionCheck, nodesCheck and kernelCheck are made before an installation as well.
+func versionCheck() check {
+	return check{name: "version", whether: "whether Kubernetes is recent enough", ask: (*scene).checkVersion, link: "deploy/README.md#deploying-taintlet",
+		remedy: "taintlet needs Kubernetes 1.30 or later, and an API server that answers"}
+}
+
+func nodesCheck(isBase bool) check {
+	return check{name: "nodes", ask: (*scene).checkNodes, link: "deploy/README.md#permissions", isBase: isBase,
+		remedy: "use an account that may list nodes"}
+}
+
+func kernelCheck() check {
+	return check{name: "kernel", whether: "whether the kernels have PSI", said: "kernels are too old for PSI", fine: "no kernel is too old for PSI (Linux 4.20)", link: "docs/configuration.md#memory",
+		remedy: "taintlet works without pressure stall information (PSI), and does not see stalls; use Linux 4.20 or later"}
 }
 
 // Options say what is checked.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -134,17 +135,22 @@ func TestAgentsSayInWhichNamespaceTheyAre(t *testing.T) {
 	node := &taints.Node{Name: "n1", Conditions: []taints.NodeCondition{{Type: "HostPIDPressure", Status: taints.ConditionFalse, Message: "used 1 of 9; kernel.pid_max is not believed: this is not the host's PID namespace"}}}
 	s := &scene{said: map[string][]string{}}
 	s.add(node, config.Default().Policy())
-	if got := s.checkHostPID(t.Context()); got.State != Warning || !strings.HasSuffix(got.Text, ": n1") {
+	if got := named("host-pid").answer(t.Context(), s); got.State != Warning || !strings.HasSuffix(got.Text, ": n1") {
 		t.Errorf("%+v", got)
 	}
 }
 
+// named is the check with a name.
+func named(name string) check {
+	all := allChecks()
+	return all[slices.IndexFunc(all, func(c check) bool { return c.name == name })]
+}
+
 // Of policies that could not be read nobody says that they are not installed.
 func TestUnreadPoliciesAreNotMissing(t *testing.T) {
-	i := &installation.Installation{Unread: []installation.Unread{{Part: installation.PartPolicies}}}
-	s := &scene{installation: i}
-	if has, err := s.hasKeep(); has || err == nil {
-		t.Errorf("has %t, and no error", has)
+	s := &scene{installation: &installation.Installation{}, report: status.Report{Unread: []installation.Unread{{Part: installation.PartPolicies}}}}
+	if got := named("keep-objects").answer(t.Context(), s); got.State != Skipped {
+		t.Errorf("%+v", got)
 	}
 }
 

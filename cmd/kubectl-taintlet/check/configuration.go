@@ -24,8 +24,8 @@ import (
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
-func (s *scene) checkConfiguration(context.Context) Line {
-	return ok("the configuration is valid: %s", ruledIn(s.inUse))
+func (s *scene) checkConfiguration(context.Context) (Line, error) {
+	return ok("the configuration is valid: %s", ruledIn(s.inUse)), nil
 }
 
 // ruledIn says how many taints a configuration asks for.
@@ -43,7 +43,7 @@ func ruledIn(cfg *config.Config) string {
 
 // checkOverrides finds overrides that apply to no Node: its labels are others, or an earlier
 // override has them too.
-func (s *scene) checkOverrides(context.Context) Line {
+func (s *scene) checkOverrides(context.Context) (Line, error) {
 	var unused []string
 	for i, override := range s.inUse.Overrides {
 		if place := fmt.Sprintf("overrides[%d]", i); !s.overrides[place] {
@@ -56,33 +56,33 @@ func (s *scene) checkOverrides(context.Context) Line {
 		}
 	}
 	if len(unused) > 0 {
-		return warn("overrides apply to no Node: %s", terminal.Listed(unused))
+		return warn("overrides apply to no Node: %s", terminal.Listed(unused)), nil
 	}
-	return ok("each override applies to a Node: %d", len(s.inUse.Overrides))
+	return ok("each override applies to a Node: %d", len(s.inUse.Overrides)), nil
 }
 
 // checkSlots says how many Nodes may evict.
-func (s *scene) checkSlots(context.Context) Line {
+func (s *scene) checkSlots(context.Context) (Line, error) {
 	if !slices.ContainsFunc(s.inUse.Policy().Rules, func(r decide.Rule) bool { return r.Level == probes.Critical }) {
-		return ok("eviction is off: no rule for level Critical")
+		return ok("eviction is off: no rule for level Critical"), nil
 	}
-	return ok("eviction is on: at most %s at the same time", terminal.Count(s.inUse.Eviction.Slots, "Node"))
+	return ok("eviction is on: at most %s at the same time", terminal.Count(s.inUse.Eviction.Slots, "Node")), nil
 }
 
 // checkRulesAllowed tries, as an agent, to set all taints that the configuration asks
 // for: the policies name them, and are changed apart from the ConfigMap where there is no
 // chart.
-func (s *scene) checkRulesAllowed(ctx context.Context) Line {
+func (s *scene) checkRulesAllowed(ctx context.Context) (Line, error) {
 	wanted := wantedBy(s.inUse)
 	switch err := s.trySet(ctx, s.names[0], wanted); {
 	case mayNotImpersonate(err):
-		return skip("whether the policies allow the taints of the rules: you may not impersonate the agents' account")
+		return Line{}, err
 	case denied(err, "taintlet-nodes"):
-		return fail("the policy taintlet-nodes refuses taints of the configuration: %v", err)
+		return fail("the policy taintlet-nodes refuses taints of the configuration: %v", err), nil
 	case err != nil:
-		return fail("an agent cannot set the taints of the configuration: %v", err).but("find out who refuses it: permissions, another admission policy or a webhook")
+		return fail("an agent cannot set the taints of the configuration: %v", err).but("find out who refuses it: permissions, another admission policy or a webhook"), nil
 	}
-	return ok("the agents may set the taints of the configuration, and their stand-ins: %d", len(wanted))
+	return ok("the agents may set the taints of the configuration, and their stand-ins: %d", len(wanted)), nil
 }
 
 // wantedBy are the taints that a configuration can lead to.
@@ -126,17 +126,13 @@ func (s *scene) trySet(ctx context.Context, node string, wanted []taints.Taint) 
 
 // checkDaemonSets names the DaemonSets whose pods do not start on a Node with a taint that
 // the rules ask for. Kubernetes gives them tolerations for the well-known keys only.
-func (s *scene) checkDaemonSets(ctx context.Context) Line {
-	isKept, err := s.hasKeep()
-	if err != nil {
-		return skip("which DaemonSets tolerate the taints: %v", err)
-	}
+func (s *scene) checkDaemonSets(ctx context.Context) (Line, error) {
 	all, err := installation.List[*appsv1.DaemonSet](ctx, s.me.AppsV1().DaemonSets(metav1.NamespaceAll).List, metav1.ListOptions{})
 	if err != nil {
-		return unread("the DaemonSets", err)
+		return Line{}, err
 	}
 	var keys, names []string
-	for _, pair := range ownTolerated(s.inUse, isKept) {
+	for _, pair := range ownTolerated(s.inUse, s.installation.HasKeep()) {
 		keys = append(keys, pair.Key)
 		for _, d := range all {
 			if name := d.Namespace + "/" + d.Name; !tolerates(d.Spec.Template.Spec.Tolerations, pair) && !slices.Contains(names, name) {
@@ -146,11 +142,11 @@ func (s *scene) checkDaemonSets(ctx context.Context) Line {
 	}
 	switch {
 	case len(keys) == 0:
-		return ok("Kubernetes gives all DaemonSets tolerations for the taints of the rules")
+		return ok("Kubernetes gives all DaemonSets tolerations for the taints of the rules"), nil
 	case len(names) > 0:
-		return warn("DaemonSets lack a toleration for %s: %s", terminal.Listed(keys), terminal.Listed(names))
+		return warn("DaemonSets lack a toleration for %s: %s", terminal.Listed(keys), terminal.Listed(names)), nil
 	}
-	return ok("all DaemonSets tolerate %s", terminal.Listed(keys))
+	return ok("all DaemonSets tolerate %s", terminal.Listed(keys)), nil
 }
 
 // ownTolerated are the NoSchedule pairs that a configuration leads to and that a
@@ -177,26 +173,26 @@ func tolerates(all []corev1.Toleration, pair taints.Pair) bool {
 
 // checkAutoscalers compares the rules with what the autoscalers of the cluster make of
 // their taints.
-func (s *scene) checkAutoscalers(ctx context.Context) Line {
+func (s *scene) checkAutoscalers(ctx context.Context) (Line, error) {
 	isHard, err := s.karpenterTakesSoftForHard(ctx)
 	if err != nil {
-		return unread("Karpenter's NodePools", err)
+		return Line{}, err
 	}
 	_, err = s.me.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "cluster-autoscaler-status", metav1.GetOptions{})
 	isScaled := err == nil
 	if err != nil && !apierrors.IsNotFound(err) {
-		return unread("whether cluster-autoscaler runs", err)
+		return Line{}, err
 	}
 	for _, rule := range s.inUse.Policy().Rules {
 		switch taint := rule.Taint; {
 		case isHard && taint.Effect == taints.PreferNoSchedule:
 			return warn("Karpenter takes %s of %s for a hard taint: it adds a Node where pods could still use this one", taint.Pair(), rule.Condition).
-				but("use NoSchedule, or give a NodePool's template a PreferNoSchedule taint: Karpenter then relaxes all of them")
+				but("use NoSchedule, or give a NodePool's template a PreferNoSchedule taint: Karpenter then relaxes all of them"), nil
 		case isScaled && rule.Level == probes.Degraded && taints.IsUnreadyToAutoscaler(taint.Key):
-			return warn("cluster-autoscaler counts Nodes with %s as unready; with more than 3 such Nodes and more than 45 %% of all, it stops", taint.Key)
+			return warn("cluster-autoscaler counts Nodes with %s as unready; with more than 3 such Nodes and more than 45 %% of all, it stops", taint.Key), nil
 		}
 	}
-	return ok("no autoscaler that is found misreads the taints of the rules")
+	return ok("no autoscaler that is found misreads the taints of the rules"), nil
 }
 
 // karpenterTakesSoftForHard reports whether the cluster has NodePools of Karpenter and

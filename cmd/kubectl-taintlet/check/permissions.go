@@ -6,7 +6,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
@@ -53,58 +52,54 @@ func excessive() []permission {
 	}
 }
 
-// reviewed judges which permissions the agents have, unless nobody may say so.
-func (s *scene) reviewed(ctx context.Context, whether string, all []permission, judge func(allowed, refused []string) Line) Line {
-	var allowed, refused []string
+// reviewed returns which permissions the agents have, and which they lack.
+func (s *scene) reviewed(ctx context.Context, all []permission) (allowed, refused []string, err error) {
 	for _, p := range all {
-		switch isAllowed, err := s.me.MayAgents(ctx, s.namespace, p); {
-		case apierrors.IsForbidden(err):
-			return skip("whether the agents may do %s: you may not create subjectaccessreviews", whether)
+		isAllowed, err := s.me.MayAgents(ctx, s.namespace, p)
+		switch {
 		case err != nil:
-			return fail("the permissions of the agents cannot be looked up: %v", err)
+			return nil, nil, err
 		case isAllowed:
 			allowed = append(allowed, p.String())
 		default:
 			refused = append(refused, p.String())
 		}
 	}
-	return judge(allowed, refused)
+	return allowed, refused, nil
 }
 
-func (s *scene) checkGranted(ctx context.Context) Line {
-	return s.reviewed(ctx, "what they need", needed(s.namespace, s.dnsPods().Namespace), func(allowed, refused []string) Line {
-		if len(refused) > 0 {
-			return fail("the agents' account %s may not %s", s.user().UserName, terminal.Listed(refused))
-		}
-		return ok("the agents may do what they need: %d permissions", len(allowed))
-	})
+func (s *scene) checkGranted(ctx context.Context) (Line, error) {
+	allowed, refused, err := s.reviewed(ctx, needed(s.namespace, s.dnsPods().Namespace))
+	if len(refused) > 0 {
+		return fail("the agents' account %s may not %s", s.user().UserName, terminal.Listed(refused)), nil
+	}
+	return ok("the agents may do what they need: %d permissions", len(allowed)), err
 }
 
-func (s *scene) checkBounded(ctx context.Context) Line {
-	return s.reviewed(ctx, "more than they need", excessive(), func(allowed, _ []string) Line {
-		if len(allowed) > 0 {
-			return warn("the agents' account may do more than it needs: %s", terminal.Listed(allowed))
-		}
-		return ok("the agents may not read Secrets, nor create or delete pods and Nodes")
-	})
+func (s *scene) checkBounded(ctx context.Context) (Line, error) {
+	allowed, _, err := s.reviewed(ctx, excessive())
+	if len(allowed) > 0 {
+		return warn("the agents' account may do more than it needs: %s", terminal.Listed(allowed)), nil
+	}
+	return ok("the agents may not read Secrets, nor create or delete pods and Nodes"), err
 }
 
 // tokenFor is how long the token lives that the check asks for, in seconds: the
 // shortest that the API server grants.
 const tokenFor = 600
 
-func (s *scene) checkToken(ctx context.Context) Line {
+func (s *scene) checkToken(ctx context.Context) (Line, error) {
 	for _, pod := range s.installation.Pods {
 		if pod.Spec.NodeName != "" {
 			return s.tokenOf(ctx, pod)
 		}
 	}
-	return skip("whether tokens name their Node: no agent's pod is on a Node")
+	return Line{}, untold("no agent's pod is on a Node")
 }
 
 // tokenOf asks for a token that is bound to a pod, as a kubelet does, and what the API
 // server makes of it.
-func (s *scene) tokenOf(ctx context.Context, pod *corev1.Pod) Line {
+func (s *scene) tokenOf(ctx context.Context, pod *corev1.Pod) (Line, error) {
 	request, err := s.me.CoreV1().ServiceAccounts(s.namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: new(int64(tokenFor)),
 		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
@@ -114,15 +109,12 @@ func (s *scene) tokenOf(ctx context.Context, pod *corev1.Pod) Line {
 		review.Spec.Token = request.Status.Token
 		review, err = s.me.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
 	}
-	switch {
-	case apierrors.IsForbidden(err):
-		return skip("whether tokens name their Node: you may not create serviceaccounts/token and tokenreviews")
-	case err != nil:
-		return fail("the token of pod %s cannot be looked at: %v", pod.Name, err)
+	if err != nil {
+		return Line{}, err
 	}
 	found := strings.Join(review.Status.User.Extra[nodeExtra], ",")
 	if node := pod.Spec.NodeName; found != node {
-		return fail("the token of pod %s on Node %s names the Node %q", pod.Name, node, found)
+		return fail("the token of pod %s on Node %s names the Node %q", pod.Name, node, found), nil
 	}
-	return ok("tokens of the agents name their Node")
+	return ok("tokens of the agents name their Node"), nil
 }

@@ -23,24 +23,24 @@ const (
 )
 
 // refuses checks that a policy refuses a dry run of the agent that it has to refuse.
-func (s *scene) refuses(policy, what string, try func(agent *installation.Client, node string) error) Line {
+func (s *scene) refuses(policy, what string, try func(agent *installation.Client, node string) error) (Line, error) {
 	agent, err := s.agent(s.names[0])
 	if err != nil {
-		return fail("%v", err)
+		return Line{}, err
 	}
 	switch err := try(agent, s.names[0]); {
 	case denied(err, policy):
-		return ok("the policy %s is in force: %s is refused", policy, what)
+		return ok("the policy %s is in force: %s is refused", policy, what), nil
 	case mayNotImpersonate(err):
-		return skip("whether the policy %s is in force: you may not impersonate the agents' account", policy)
+		return Line{}, err
 	case err == nil:
-		return fail("the policy %s is not in force: %s is accepted", policy, what)
+		return fail("the policy %s is not in force: %s is accepted", policy, what), nil
 	default:
-		return fail("the policy %s is not in force: %s is refused by something else: %v", policy, what, err)
+		return fail("the policy %s is not in force: %s is refused by something else: %v", policy, what, err), nil
 	}
 }
 
-func (s *scene) checkNodesPolicy(ctx context.Context) Line {
+func (s *scene) checkNodesPolicy(ctx context.Context) (Line, error) {
 	return s.refuses("taintlet-nodes", "an agent's write of somebody else's annotation", func(agent *installation.Client, node string) error {
 		patch := map[string]any{"metadata": map[string]any{"annotations": map[string]string{"example.com/taintlet-check": "1"}}}
 		_, err := tryPatch(ctx, agent, account, node, patch)
@@ -48,7 +48,7 @@ func (s *scene) checkNodesPolicy(ctx context.Context) Line {
 	})
 }
 
-func (s *scene) checkEventsPolicy(ctx context.Context) Line {
+func (s *scene) checkEventsPolicy(ctx context.Context) (Line, error) {
 	return s.refuses("taintlet-events", "an agent's Event about another Node", func(agent *installation.Client, node string) error {
 		event := &corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{Name: "taintlet-check", Namespace: metav1.NamespaceDefault},
@@ -59,13 +59,13 @@ func (s *scene) checkEventsPolicy(ctx context.Context) Line {
 	})
 }
 
-func (s *scene) checkLeasesPolicy(ctx context.Context) Line {
+func (s *scene) checkLeasesPolicy(ctx context.Context) (Line, error) {
 	lease, err := s.me.CoordinationV1().Leases(s.namespace).Get(ctx, apiserver.SlotPrefix+"0", metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return ok("no Node may evict: there are no eviction slots")
+		return ok("no Node may evict: there are no eviction slots"), nil
 	case err != nil:
-		return unread("the eviction slots", err)
+		return Line{}, err
 	}
 	return s.refuses("taintlet-leases", "an agent's taking of a slot for another Node", func(agent *installation.Client, node string) error {
 		lease.Spec.HolderIdentity = new(node + "-other")
@@ -75,48 +75,37 @@ func (s *scene) checkLeasesPolicy(ctx context.Context) Line {
 	})
 }
 
-func (s *scene) checkKeepObjects(context.Context) Line {
+func (s *scene) checkKeepObjects(context.Context) (Line, error) {
 	if _, isServed := s.served[installation.MutatingPolicies]; !isServed && s.servedErr == nil {
-		return ok("stand-ins are used: this API server cannot have deploy/keep.yaml, for it does not serve MutatingAdmissionPolicy")
+		return ok("stand-ins are used: this API server cannot have deploy/keep.yaml, for it does not serve MutatingAdmissionPolicy"), nil
 	}
-	switch has, err := s.hasKeep(); {
-	case err != nil:
-		return unread("deploy/keep.yaml", err)
-	case !has:
-		return warn("deploy/keep.yaml is not installed")
+	if !s.installation.HasKeep() {
+		return warn("deploy/keep.yaml is not installed"), nil
 	}
-	return ok("deploy/keep.yaml is installed")
+	return ok("deploy/keep.yaml is installed"), nil
 }
 
 // checkKeepEffect tries the policy before a Node has a taint: what it says to a write of the
 // node-lifecycle-controller. Who may not try that is told what the agents have noticed.
-func (s *scene) checkKeepEffect(ctx context.Context) Line {
-	const what = "whether the policy " + taints.KeepPolicyName + " works"
-	if has, err := s.hasKeep(); err == nil && !has {
-		return skip(what + ": it is not installed")
+func (s *scene) checkKeepEffect(ctx context.Context) (Line, error) {
+	if s.installation.Knows(installation.PartPolicies) && !s.installation.HasKeep() {
+		return Line{}, untold("it is not installed")
 	}
 	noticed := slices.IndexFunc(s.report.Findings, func(p status.Finding) bool { return p.Code == status.KeepPolicyFails })
 	keeps, err := s.keeps(ctx, s.untainted)
 	switch {
 	case err == nil && !keeps:
-		return fail("the policy %s fails: it lets the node-lifecycle-controller remove %s, as a dry run on Node %s shows; own keys are used until it works", taints.KeepPolicyName, keptPair(), s.untainted)
+		return fail("the policy %s fails: it lets the node-lifecycle-controller remove %s, as a dry run on Node %s shows; own keys are used until it works", taints.KeepPolicyName, keptPair(), s.untainted), nil
 	case noticed >= 0 && err == nil:
 		return warn("the policy %s works now, and agents do not use it yet: %s", taints.KeepPolicyName, s.report.Findings[noticed].Text).
-			but("wait: an agent looks for changes of the policy every 5 minutes, and tries one that has not changed again after a day")
+			but("wait: an agent looks for changes of the policy every 5 minutes, and tries one that has not changed again after a day"), nil
 	case noticed >= 0:
-		return fail("%s", s.report.Findings[noticed].Text)
-	case mayNotImpersonate(err):
-		return skip(what + ": you may not impersonate the node-lifecycle-controller")
-	case errors.Is(err, errAllTainted):
-		return skip(what+": %v", err)
+		return fail("%s", s.report.Findings[noticed].Text), nil
 	case err != nil:
-		return fail(what+" cannot be tried: %v", err)
+		return Line{}, err
 	}
-	return ok("the policy %s works: a dry run as the node-lifecycle-controller keeps %s on Node %s", taints.KeepPolicyName, keptPair(), s.untainted)
+	return ok("the policy %s works: a dry run as the node-lifecycle-controller keeps %s on Node %s", taints.KeepPolicyName, keptPair(), s.untainted), nil
 }
-
-// errAllTainted says that there is no Node to try the policy on.
-var errAllTainted = errors.New("each Node has the taint with which it is tried")
 
 // keptPair is one that the policy is to keep.
 func keptPair() taints.Pair {
@@ -128,7 +117,7 @@ func keptPair() taints.Pair {
 // any Node will do that does not have the pair. A taint of somebody else goes through it too.
 func (s *scene) keeps(ctx context.Context, node string) (bool, error) {
 	if node == "" {
-		return false, errAllTainted
+		return false, untold("each Node has the taint with which it is tried")
 	}
 	controller, err := s.as(installation.User(metav1.NamespaceSystem, "node-controller"))
 	if err != nil {
@@ -147,18 +136,18 @@ func tryCreate(manager string) metav1.CreateOptions {
 	return metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: manager}
 }
 
-func (s *scene) checkValidating(context.Context) Line {
+func (s *scene) checkValidating(context.Context) (Line, error) {
 	if _, isServed := s.served["validatingadmissionpolicies"]; !isServed {
-		return fail("ValidatingAdmissionPolicy is not served%s", because(s.servedErr))
+		return fail("ValidatingAdmissionPolicy is not served%s", because(s.servedErr)), nil
 	}
-	return ok("ValidatingAdmissionPolicy is served")
+	return ok("ValidatingAdmissionPolicy is served"), nil
 }
 
-func (s *scene) checkMutating(context.Context) Line {
+func (s *scene) checkMutating(context.Context) (Line, error) {
 	if _, isServed := s.served[installation.MutatingPolicies]; !isServed {
-		return warn("MutatingAdmissionPolicy is not served%s: the well-known taints cannot be kept", because(s.servedErr))
+		return warn("MutatingAdmissionPolicy is not served%s: the well-known taints cannot be kept", because(s.servedErr)), nil
 	}
-	return ok("MutatingAdmissionPolicy is served: the well-known taints can be kept")
+	return ok("MutatingAdmissionPolicy is served: the well-known taints can be kept"), nil
 }
 
 func because(err error) string {

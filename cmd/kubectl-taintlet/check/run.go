@@ -3,18 +3,21 @@ package check
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/output"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
+	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
 // Run makes the checks and prints what they found. It reports whether none failed. An
@@ -67,27 +70,50 @@ const maxOfACheck = 5
 
 // lines makes the check: a line for each Finding that answers it, or one for its answer.
 func (c check) lines(ctx context.Context, s *scene) (lines []Line) {
-	if (len(c.codes) > 0 || c.part != "") && s.readErr != nil {
-		return []Line{c.complete(skip("%s: %v", c.name, s.readErr))}
-	}
 	for _, f := range s.report.Findings {
 		if slices.Contains(c.codes, f.Code) {
 			lines = append(lines, c.finding(f))
 		}
 	}
-	unread := slices.IndexFunc(s.report.Unread, func(u installation.Unread) bool { return u.Part == c.part })
-	switch {
-	case len(lines) > maxOfACheck:
+	if len(lines) > maxOfACheck {
 		more := Line{Name: c.name, State: lines[0].State, Text: fmt.Sprintf("and %d more: kubectl taintlet status -o json has all", len(lines)-maxOfACheck)}
-		return append(lines[:maxOfACheck], more)
-	case len(lines) > 0:
-		return lines
-	case unread >= 0:
-		return []Line{c.complete(skip("%s: %s could not be read: %s", c.name, c.part, s.report.Unread[unread].Why))}
-	case c.ofConfig != "" && s.inUse == nil:
-		return []Line{c.complete(skip("%s: the configuration is not known", c.ofConfig))}
+		lines = append(lines[:maxOfACheck], more)
 	}
-	return []Line{c.complete(c.ask(s, ctx))}
+	if len(lines) == 0 {
+		lines = []Line{c.complete(c.answer(ctx, s))}
+	}
+	return lines
+}
+
+// answer is that of a check without Findings.
+func (c check) answer(ctx context.Context, s *scene) Line {
+	whether := cmp.Or(c.whether, c.name)
+	unread := slices.IndexFunc(s.report.Unread, func(u installation.Unread) bool { return u.Part == c.part })
+	switch isOfNodes := len(c.codes) > 0 || c.part != "" || c.said != ""; {
+	case isOfNodes && s.readErr != nil:
+		return skip("%s: %v", whether, s.readErr)
+	case unread >= 0:
+		return skip("%s: %s could not be read: %s", whether, c.part, s.report.Unread[unread].Why)
+	case c.ofConfig && s.inUse == nil:
+		return skip("%s: the configuration is not known", whether)
+	case c.ofAgents && s.report.Summary.Agents == 0:
+		return skip("%s: there are no agents", whether)
+	case len(s.said[c.name]) > 0:
+		return warn("%s: %s", c.said, terminal.Listed(s.said[c.name]))
+	case c.ask == nil:
+		return ok("%s", c.fine)
+	}
+	line, err := c.ask(s, ctx)
+	var why untold
+	switch {
+	case errors.As(err, &why):
+		return skip("%s: %s", whether, why)
+	case apierrors.IsForbidden(err):
+		return skip("%s: you are not allowed to ask that: %v", whether, err)
+	case err != nil:
+		return fail("%s cannot be told: %v", whether, err).but("try again; if it stays so, look at the API server")
+	}
+	return line
 }
 
 // complete adds to a line what the check has to say of it, and makes safe for a terminal what

@@ -160,9 +160,6 @@ func (s *scene) read(ctx context.Context, program string) error {
 	return nil
 }
 
-// kernel is the name of the check that is made where there are no agents, too.
-const kernel = "kernel"
-
 // add takes in a Node.
 func (s *scene) add(node *taints.Node, policy *decide.Policy) {
 	name := strings.Clone(node.Name)
@@ -175,7 +172,7 @@ func (s *scene) add(node *taints.Node, policy *decide.Policy) {
 		s.overrides[place] = true
 	}
 	if node.OS == "linux" && isOldKernel(node.Kernel) {
-		say(kernel, " (%s)", node.Kernel)
+		say("kernel", " (%s)", node.Kernel)
 	}
 	for _, condition := range policy.Conditions {
 		ours := node.Condition(decide.ConditionType(condition.Name))
@@ -222,13 +219,5 @@ func (s *scene) agents() (*appsv1.DaemonSet, error) {
 			return d, nil
 		}
 	}
-	return nil, errors.New("there is none, or it cannot be read")
-}
-
-// hasKeep reports whether deploy/keep.yaml is installed, or a part of it.
-func (s *scene) hasKeep() (bool, error) {
-	if !s.installation.Knows(installation.PartPolicies) {
-		return false, errors.New("the admission policies could not be read")
-	}
-	return s.installation.HasKeep(), nil
+	return nil, untold("the DaemonSet " + account + " is not there, or cannot be read")
 }

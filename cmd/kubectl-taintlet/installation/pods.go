@@ -86,6 +86,16 @@ func PodsByNode(pods []*corev1.Pod) map[string][]*corev1.Pod {
 	return byNode
 }
 
+// Names are the names of pods with their namespaces, in alphabetical order.
+func Names(pods []*corev1.Pod) []string {
+	names := make([]string, len(pods))
+	for i, p := range pods {
+		names[i] = p.Namespace + "/" + p.Name
+	}
+	slices.Sort(names)
+	return names
+}
+
 // startedAt is when the agent in a pod started; zero: it does not run.
 func startedAt(pod *corev1.Pod) time.Time {
 	if c := AgentStatus(pod); c != nil && c.State.Running != nil {

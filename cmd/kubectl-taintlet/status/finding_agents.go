@@ -35,14 +35,9 @@ func agents(f facts) []Finding {
 	}
 	for node, pods := range byNode {
 		if len(pods) > 1 {
-			names := make([]string, len(pods))
-			for index, pod := range pods {
-				names[index] = pod.Name
-			}
-			slices.Sort(names)
 			all = append(all, failure(SeveralAgents, node,
 				commandOn("kubectl --namespace=%s get pods --field-selector=spec.nodeName=%s --selector="+installation.Label, i.Namespace, node),
-				"%d agents' pods are on this Node, and one writes it: %s", len(pods), strings.Join(names, ", ")))
+				"%d agents' pods are on this Node, and one writes it: %s", len(pods), strings.Join(installation.Names(pods), ", ")))
 		}
 	}
 	return append(all, silent(f)...)

@@ -145,7 +145,7 @@ func agentFaults() []fault {
 				i.PodEvents = append(i.PodEvents, failed)
 			}},
 		{AgentSilent, "n2", `the agent is silent; the agent last wrote`, logs, func(f *facts, _ *installation.Installation, _ *corev1.Pod) { f.nodes[1].isSilent = true }},
-		{SeveralAgents, "n1", `2 agents' pods are on this Node, and one writes it: taintlet-aaaaa, taintlet-ccccc`, `get pods --field-selector=spec.nodeName=n1 --selector=app.kubernetes.io/name=taintlet$`,
+		{SeveralAgents, "n1", `2 agents' pods are on this Node, and one writes it: /taintlet-aaaaa, /taintlet-ccccc`, `get pods --field-selector=spec.nodeName=n1 --selector=app.kubernetes.io/name=taintlet$`,
 			func(_ *facts, i *installation.Installation, pod *corev1.Pod) {
 				second := pod.DeepCopy()
 				second.Name, second.Spec.NodeName = "taintlet-ccccc", "n1"
