@@ -45,7 +45,7 @@ func TestStatusNamesPods(t *testing.T) {
 	}
 	for user, want := range map[string][]string{
 		"may":     {"pod default/cart-0 (java) took 3 GiB", "the largest is pod default/etcd-node-1 (etcd)"},
-		"may-not": {"pod " + uid + " (java) took 3 GiB", "not read: names of pods (you may not list pods in all namespaces)"},
+		"may-not": {"pod " + uid + " (java) took 3 GiB", "not read: names of pods (you are not allowed to)"},
 	} {
 		identity, err := c.Config(user)
 		if err != nil {

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -76,6 +77,17 @@ type Unread struct {
 	Why  string `json:"why"`
 }
 
+// maxWhy is the longest reason, in bytes. Parts of it come from the API server.
+const maxWhy = 512
+
+// NewUnread says in a few words why a part could not be read.
+func NewUnread(part string, err error) Unread {
+	if apierrors.IsForbidden(err) {
+		return Unread{part, "you are not allowed to"}
+	}
+	return Unread{part, terminal.Clean(err.Error(), maxWhy)}
+}
+
 // The parts.
 const (
 	PartDaemonSet   = "DaemonSets"
@@ -119,19 +131,11 @@ func (c *Client) Read(ctx context.Context, namespace string) (*Installation, err
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			i.Unread = append(i.Unread, Unread{part.name, why(err)})
+			i.Unread = append(i.Unread, NewUnread(part.name, err))
 		}
 	}
 	c.readSaid(ctx, i)
 	return i, ctx.Err()
-}
-
-// why says in a few words why a part could not be read.
-func why(err error) string {
-	if apierrors.IsForbidden(err) {
-		return "you are not allowed to"
-	}
-	return err.Error()
 }
 
 func (c *Client) readDaemonSets(ctx context.Context, i *Installation) (err error) {

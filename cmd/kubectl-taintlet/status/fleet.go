@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
@@ -25,7 +26,7 @@ type Fleet struct {
 	// Version is that of this program, with which that of the agents is compared.
 	Version string
 
-	reader *Reader
+	policy *decide.Policy
 	// names are the Nodes that were asked for; empty: all.
 	names []string
 	// silentAfter is how old the last sign may be. 0: two and a half heartbeats, so that one
@@ -39,7 +40,7 @@ type Fleet struct {
 
 // NewFleet returns a Fleet that knows no Node.
 func NewFleet(names []string, silentAfter time.Duration) *Fleet {
-	return &Fleet{reader: NewReader(), names: names, silentAfter: silentAfter, nodes: map[string]Node{}, config: config.Default()}
+	return &Fleet{policy: config.Default().Policy(), names: names, silentAfter: silentAfter, nodes: map[string]Node{}, config: config.Default()}
 }
 
 // Reset forgets all Nodes.
@@ -54,7 +55,7 @@ func (f *Fleet) Add(node *taints.Node) {
 		f.Remove(node.Name)
 		return
 	}
-	n := f.reader.Read(node)
+	n := read(node, f.policy)
 	if len(f.names) == 0 {
 		n.Conditions, n.Foreign = notHealthy(n.Conditions), nil
 	}
@@ -184,7 +185,7 @@ func (f *Fleet) SetInstallation(i *installation.Installation) {
 // install puts into the Report what is installed, and what is wrong.
 func (f *Fleet) install(r *Report, known []Node, now time.Time) {
 	if i := f.installation; i != nil {
-		r.Unread = cleaned(i.Unread)
+		r.Unread = slices.Clone(i.Unread)
 		for _, d := range i.DaemonSets {
 			r.DaemonSets = append(r.DaemonSets, daemonSetOf(d))
 		}

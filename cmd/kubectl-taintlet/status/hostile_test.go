@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -89,7 +90,7 @@ func TestThousandsOfTaints(t *testing.T) {
 	for range 5000 {
 		node.Taints = append(node.Taints, taints.Taint{Key: "taintlet.dev/" + strings.Repeat("x", 60), Effect: "NoSchedule"})
 	}
-	n := NewReader().Read(node)
+	n := read(node, config.Default().Policy())
 	if count := len(n.Others) + len(n.Conditions[0].Taints); count > maxTaints {
 		t.Errorf("%d taints are shown", count)
 	}
@@ -100,7 +101,7 @@ func TestUnreadableRecord(t *testing.T) {
 	for _, text := range []string{"{", `{"version": 2}`, strings.Repeat("x", 20<<10), "[]"} {
 		node := hostileNode("x")
 		node.Annotations[taints.RecordAnnotation] = text
-		n := NewReader().Read(node)
+		n := read(node, config.Default().Policy())
 		if !strings.Contains(n.Problem, "cannot be read") || n.State != Tainted {
 			t.Errorf("%.20q: %q %s", text, n.Problem, n.State)
 		}

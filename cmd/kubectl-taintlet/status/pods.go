@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 
@@ -66,15 +65,8 @@ func (p *podNames) resolve(ctx context.Context, r *Report, now time.Time) {
 		}
 	}
 	if p.failed != nil {
-		r.Unread = append(r.Unread, installation.Unread{Part: "names of pods", Why: whyNot(p.failed)})
+		r.Unread = append(r.Unread, installation.NewUnread("names of pods", p.failed))
 	}
-}
-
-func whyNot(err error) string {
-	if apierrors.IsForbidden(err) {
-		return "you may not list pods in all namespaces"
-	}
-	return terminal.Clean(err.Error(), maxTaint)
 }
 
 // listTimeout is how long a Report waits for the pods of one Node.

@@ -65,8 +65,8 @@ func TestPodNames(t *testing.T) {
 func TestPodNamesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for text, err := range map[string]error{
-		"you may not list pods in all namespaces": apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no")),
-		"b?d": errors.New("b\x1bd"),
+		"you are not allowed to": apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no")),
+		"b?d":                    errors.New("b\x1bd"),
 	} {
 		asked := 0
 		p := newPodNames(func(context.Context, string) (map[string]Culprit, error) {

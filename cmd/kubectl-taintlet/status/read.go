@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
@@ -19,15 +18,9 @@ const maxTaints = 16
 // maxFlaps is what a forged record may claim.
 const maxFlaps = 99
 
-// Reader reads Nodes.
-type Reader struct{ policy *decide.Policy }
-
-// NewReader returns a Reader that knows the built-in conditions.
-func NewReader() *Reader { return &Reader{config.Default().Policy()} }
-
-// Read returns what a Node says. Its State is what it says of itself: whether the
-// agent is silent is a question of the time.
-func (r *Reader) Read(node *taints.Node) Node {
+// read returns what a Node says, with the conditions of a policy. Its State is what it says of
+// itself: whether the agent is silent is a question of the time.
+func read(node *taints.Node, policy *decide.Policy) Node {
 	n := Node{
 		Name: terminal.Clean(node.Name, maxName), State: NoAgent,
 		Paused: terminal.Clean(node.Annotations[taints.PausedAnnotation], maxWord),
@@ -43,31 +36,29 @@ func (r *Reader) Read(node *taints.Node) Node {
 		n.Problem = "the record cannot be read: " + terminal.Clean(err.Error(), maxMessage)
 	}
 	n.Agent, n.Config = terminal.Clean(remembered.Agent, maxWord), terminal.Clean(remembered.Config, maxWord)
-	n.keepFails, n.mistypedPause = remembered.KeepFails, r.mistypedPause(n.Paused)
-	n.Foreign = r.foreign(node, remembered)
-	if !decide.IsTouched(node, r.policy) {
+	n.keepFails, n.mistypedPause = remembered.KeepFails, mistypedPause(n.Paused, policy)
+	n.Foreign = foreign(node, remembered, policy)
+	if !decide.IsTouched(node, policy) {
 		return n
 	}
-	if last := decide.LastSign(node, r.policy); !last.IsZero() {
+	if last := decide.LastSign(node, policy); !last.IsZero() {
 		n.LastSign = &last
 	}
-	skew := skewOf(node, r.policy)
+	skew := skewOf(node, policy)
 	n.ClockSkewSeconds = int64(skew / time.Second)
-	for _, condition := range r.policy.Conditions {
+	for _, condition := range policy.Conditions {
 		if c := node.Condition(decide.ConditionType(condition.Name)); c != nil {
 			n.Conditions = append(n.Conditions, conditionOf(c, condition.Name, remembered, skew))
 		}
 	}
 	n.Repair = repairOf(node)
-	n.Maintenance = terminal.Clean(decide.MaintenanceOf(node, r.policy.Maintenance), maxWord)
-	ours := r.ours(node, remembered)
-	n.evicts = slices.ContainsFunc(ours, func(o owned) bool { return strings.HasSuffix(o.Taint.Taint, ":"+string(taints.NoExecute)) })
+	n.Maintenance = terminal.Clean(decide.MaintenanceOf(node, policy.Maintenance), maxWord)
 	n.specWrittenAt = node.SpecWrittenAt
-	n.place(ours)
+	n.place(node, remembered, policy)
 	for i := range n.Conditions {
 		c := &n.Conditions[i]
 		if c.HeldBy == "" && c.Level > probes.OK && len(c.Taints) == 0 { // the agent has not told it yet
-			c.HeldBy = string(decide.PausedBy(node, r.policy, probes.Condition(c.Name)))
+			c.HeldBy = string(decide.PausedBy(node, policy, probes.Condition(c.Name)))
 		}
 		if past := remembered.Conditions[probes.Condition(c.Name)]; c.Level > probes.OK && past.Disputed {
 			c.RemovedBy = terminal.Clean(cmp.Or(past.RemovedBy, "unknown"), maxWord)
@@ -79,10 +70,10 @@ func (r *Reader) Read(node *taints.Node) Node {
 
 // mistypedPause is the first word of a pause that names no condition, so that the agent pauses
 // all of them; empty: there is none.
-func (r *Reader) mistypedPause(value string) string {
+func mistypedPause(value string, policy *decide.Policy) string {
 	for word := range strings.SplitSeq(value, ",") {
 		word = strings.TrimSpace(word)
-		if _, isKnown := r.policy.Condition(probes.Condition(word)); !isKnown && value != "true" {
+		if _, isKnown := policy.Condition(probes.Condition(word)); !isKnown && value != "true" {
 			return word
 		}
 	}
@@ -133,13 +124,6 @@ func conditionOf(c *taints.NodeCondition, name probes.Condition, remembered deci
 	return shown
 }
 
-// owned is a taint of taintlet's on a Node, and the name of its condition; empty
-// where the key does not tell.
-type owned struct {
-	Taint
-	condition string
-}
-
 func isHeld(taint taints.Taint, held []string) bool {
 	return slices.Contains(held, taint.Key) && taint.Effect == taints.NoSchedule
 }
@@ -156,7 +140,7 @@ func isOurs(taint taints.Taint, remembered decide.Status, held []string) bool {
 const maxForeign = 32
 
 // foreign returns what others wrote on the Node; nil: nothing.
-func (r *Reader) foreign(node *taints.Node, remembered decide.Status) *Foreign {
+func foreign(node *taints.Node, remembered decide.Status, policy *decide.Policy) *Foreign {
 	f := &Foreign{IsUnschedulable: node.IsUnschedulable}
 	held := taints.HeldKeys(node)
 	for _, taint := range node.Taints {
@@ -165,77 +149,69 @@ func (r *Reader) foreign(node *taints.Node, remembered decide.Status) *Foreign {
 		}
 	}
 	ours := map[string]bool{decide.RepairType: true}
-	for _, condition := range r.policy.Conditions {
+	for _, condition := range policy.Conditions {
 		ours[decide.ConditionType(condition.Name)] = true
 	}
 	for _, c := range node.Conditions {
 		if len(f.Conditions) < maxForeign && !ours[c.Type] {
-			f.Conditions = append(f.Conditions, ForeignCondition{terminal.Clean(c.Type, maxWord), terminal.Clean(string(c.Status), maxWord), terminal.Clean(c.Reason, maxWord)})
+			text := terminal.Clean(c.Type, maxWord) + " " + terminal.Clean(string(c.Status), maxWord)
+			if c.Reason != "" {
+				text += " (" + terminal.Clean(c.Reason, maxWord) + ")"
+			}
+			f.Conditions = append(f.Conditions, text)
 		}
 	}
 	return f
 }
 
-// ours returns the Node's taints that the record says are taintlet's. Without a
-// record that can be read it is the keys that tell.
-func (r *Reader) ours(node *taints.Node, remembered decide.Status) []owned {
-	var list []owned
-	held := taints.HeldKeys(node)
+// place gives each condition its taints, of those that the record says are taintlet's. Without a
+// record that can be read it is the keys that tell. A key that names no condition belongs to the
+// only one that is degraded.
+func (n *Node) place(node *taints.Node, remembered decide.Status, policy *decide.Policy) {
+	held, count := taints.HeldKeys(node), 0
+	var bad []int
+	for i, c := range n.Conditions {
+		if c.Level > probes.OK {
+			bad = append(bad, i)
+		}
+	}
 	for _, taint := range node.Taints {
-		pair := taint.Pair()
-		if !isOurs(taint, remembered, held) {
+		if !isOurs(taint, remembered, held) || count == maxTaints {
 			continue
 		}
-		if len(list) == maxTaints {
-			break
-		}
-		o := owned{Taint{terminal.Clean(taint.String(), maxTaint), taints.Direct}, r.conditionNamed(taint.Key)}
-		_, isReconciled := taints.LifecycleCondition(pair)
-		switch name, isSoft := remembered.Soft[pair]; {
+		count++
+		n.evicts = n.evicts || taint.Effect == taints.NoExecute
+		via, name := taints.Direct, conditionNamed(taint.Key, policy)
+		_, isReconciled := taints.LifecycleCondition(taint.Pair())
+		switch soft, isSoft := remembered.Soft[taint.Pair()]; {
 		case isSoft:
-			o.condition = string(name)
+			name = string(soft)
 		case isHeld(taint, held) && isReconciled:
-			o.Via = taints.Kept
-		case isStandIn(taint) || o.condition != "" && !isReconciled && taint.Effect == taints.NoSchedule:
-			o.Via = taints.StandIn
+			via = taints.Kept
+		case isStandIn(taint) || name != "" && !isReconciled && taint.Effect == taints.NoSchedule:
+			via = taints.StandIn
 		}
-		list = append(list, o)
+		at := slices.IndexFunc(n.Conditions, func(c Condition) bool { return c.Name == name })
+		if name == "" && len(bad) == 1 {
+			at = bad[0]
+		}
+		to := &n.Others
+		if at >= 0 {
+			to = &n.Conditions[at].Taints
+		}
+		*to = append(*to, Taint{terminal.Clean(taint.String(), maxTaint), via})
 	}
-	return list
 }
 
 // conditionNamed returns the condition whose key has the same name, under any prefix.
-func (r *Reader) conditionNamed(key string) string {
-	for _, condition := range r.policy.Conditions {
+func conditionNamed(key string, policy *decide.Policy) string {
+	for _, condition := range policy.Conditions {
 		_, name, _ := strings.Cut(condition.TaintKey, "/")
 		if strings.HasSuffix(key, "/"+name) {
 			return string(condition.Name)
 		}
 	}
 	return ""
-}
-
-// place gives each condition its taints. A key that names no condition belongs to
-// the only one that is degraded.
-func (n *Node) place(list []owned) {
-	var only *Condition
-	bad := 0
-	for i := range n.Conditions {
-		if n.Conditions[i].Level > probes.OK {
-			bad, only = bad+1, &n.Conditions[i]
-		}
-	}
-	for _, o := range list {
-		at := slices.IndexFunc(n.Conditions, func(c Condition) bool { return c.Name == o.condition })
-		switch {
-		case at >= 0:
-			n.Conditions[at].Taints = append(n.Conditions[at].Taints, o.Taint)
-		case o.condition == "" && bad == 1:
-			only.Taints = append(only.Taints, o.Taint)
-		default:
-			n.Others = append(n.Others, o.Taint)
-		}
-	}
 }
 
 // stateOfItself is the State but for silence.

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -21,7 +22,7 @@ func TestPauseIsShownAtOnce(t *testing.T) {
 		node := recorded(t)["bad-memory"]
 		node.Taints = nil
 		node.Annotations[taints.PausedAnnotation] = value
-		n := NewReader().Read(node)
+		n := read(node, config.Default().Policy())
 		if got := n.Conditions[0].HeldBy; got != want || n.State != Degraded {
 			t.Errorf("paused %q: held back by %q, %s", value, got, n.State)
 		}
@@ -52,7 +53,7 @@ func TestMaintenanceIsShownAtOnce(t *testing.T) {
 		node.Taints, node.IsUnschedulable = nil, test.cordoned
 		node.Annotations[taints.PausedAnnotation] = test.paused
 		node.Conditions = append(node.Conditions, taints.NodeCondition{Type: test.kind, Status: taints.ConditionStatus(test.status)})
-		n := NewReader().Read(node)
+		n := read(node, config.Default().Policy())
 		if n.Conditions[0].HeldBy != test.held || n.Maintenance != test.maintenance || strings.Contains(n.message(time.Now()), test.kind) != (test.maintenance != "") {
 			t.Errorf("%+v: held back by %q, maintenance %q: %s", test, n.Conditions[0].HeldBy, n.Maintenance, n.message(time.Now()))
 		}
@@ -91,7 +92,7 @@ func TestTaintsBelongToConditions(t *testing.T) {
 	foreign := taints.Taint{Key: "dedicated", Effect: taints.NoSchedule}
 	node := owning(t, custom, standIn)
 	node.Taints = append(node.Taints, foreign)
-	n := NewReader().Read(node)
+	n := read(node, config.Default().Policy())
 	got := joined(n.Conditions[0].Taints)
 	if want := "example.com/tired=yes:NoExecute (direct), status-taint.example.com/memory-pressure:NoSchedule (stand-in)"; got != want || len(n.Others) != 0 {
 		t.Errorf("taints %q and %v", got, n.Others)
@@ -101,7 +102,7 @@ func TestTaintsBelongToConditions(t *testing.T) {
 			c.Status = taints.ConditionTrue
 		}
 	}
-	if n = NewReader().Read(node); joined(n.Others) != "example.com/tired=yes:NoExecute (direct)" || len(n.Conditions[0].Taints) != 1 {
+	if n = read(node, config.Default().Policy()); joined(n.Others) != "example.com/tired=yes:NoExecute (direct)" || len(n.Conditions[0].Taints) != 1 {
 		t.Errorf("with two bad conditions: %v, %v", n.Others, n.Conditions[0].Taints)
 	}
 }
@@ -114,7 +115,7 @@ func TestTaintOfAHealthyCondition(t *testing.T) {
 			node.Conditions[i].Status = taints.ConditionFalse
 		}
 	}
-	if n := NewReader().Read(node); n.State != Tainted || joined(notHealthy(n.Conditions)[0].Taints) == "" {
+	if n := read(node, config.Default().Policy()); n.State != Tainted || joined(notHealthy(n.Conditions)[0].Taints) == "" {
 		t.Errorf("%s %+v", n.State, n.Conditions)
 	}
 }
@@ -127,7 +128,7 @@ func TestRepairNeededIsShown(t *testing.T) {
 		node.Conditions = append(slices.DeleteFunc(node.Conditions, func(c taints.NodeCondition) bool { return c.Type == decide.RepairType }), taints.NodeCondition{
 			Type: decide.RepairType, Status: status, Reason: "CutOff", Message: "CutOff since 03:05 UTC", LastTransitionTime: time.Unix(0, 0),
 		})
-		n := NewReader().Read(node)
+		n := read(node, config.Default().Policy())
 		n.asked = true
 		text := strings.Join(Report{Nodes: []Node{n}, Time: time.Unix(60, 0)}.Lines(Format{}), "\n")
 		for _, line := range []string{"RepairNeeded", "repair needed"} {
@@ -149,7 +150,7 @@ func TestSoftTaintIsShownWithItsCondition(t *testing.T) {
 	node.Condition("HostMemoryPressure").Status = taints.ConditionFalse
 	text := node.Annotations[taints.RecordAnnotation]
 	node.Annotations[taints.RecordAnnotation] = strings.Replace(text, `"conditions":`, `"soft":{"taints":{"MemoryPressure":{"pair":"example.com/early:PreferNoSchedule","set":true,"desired":true}}},"conditions":`, 1)
-	n := NewReader().Read(node)
+	n := read(node, config.Default().Policy())
 	c := n.Conditions[0]
 	if c.Name != "MemoryPressure" || len(c.Taints) != 1 || c.Taints[0].Taint != soft.String() || len(n.Others) != 0 || n.State != Tainted || n.Problem != "" {
 		t.Errorf("%+v", n)

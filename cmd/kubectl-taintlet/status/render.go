@@ -161,7 +161,7 @@ func (n Node) fields(r Report) []field {
 		if n.Foreign.IsUnschedulable {
 			taints = strings.TrimSuffix("cordoned; "+taints, "; ")
 		}
-		fields = append(fields, field{"other taints", taints}, field{"other conditions", n.Foreign.conditionsText()})
+		fields = append(fields, field{"other taints", taints}, field{"other conditions", strings.Join(n.Foreign.Conditions, ", ")})
 	}
 	return append(fields, field{"events", EventsOf(n.Name)})
 }
@@ -188,25 +188,6 @@ func (n Node) agentText(r Report) string {
 		parts = append(parts, text)
 	}
 	return strings.Join(parts, "; ")
-}
-
-func (f Foreign) conditionsText() string {
-	parts := make([]string, len(f.Conditions))
-	for i, c := range f.Conditions {
-		parts[i] = c.Type + " " + c.Status
-		if c.Reason != "" {
-			parts[i] += " (" + c.Reason + ")"
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-func cleaned(unread []installation.Unread) []installation.Unread {
-	var clean []installation.Unread
-	for _, u := range unread {
-		clean = append(clean, installation.Unread{Part: u.Part, Why: terminal.Clean(u.Why, maxTaint)})
-	}
-	return clean
 }
 
 func daemonSetOf(d *appsv1.DaemonSet) DaemonSet {
@@ -300,30 +281,17 @@ func (r Report) findingLines(f Format) []string {
 		case count > maxOfACode:
 			continue
 		}
-		text := string(p.Code) + ": " + p.Text
-		if p.Node != "" {
-			text = string(p.Code) + " " + p.Node + ": " + p.Text
+		mark, colour := "‼", terminal.Yellow
+		if p.Severity == Failure {
+			mark, colour = "×", terminal.Red
 		}
+		text := strings.TrimSuffix(string(p.Code)+" "+p.Node, " ") + ": " + p.Text
 		wrapped := terminal.Wrap(text, "  ", "  ", f.Columns)
-		wrapped[0] = f.paint(markOf(p.Severity), colourOfSeverity(p.Severity)) + wrapped[0][1:]
+		wrapped[0] = f.paint(mark, colour) + wrapped[0][1:]
 		lines = append(lines, wrapped...)
 		if p.Command != "" {
 			lines = append(lines, "    "+p.Command)
 		}
 	}
 	return lines
-}
-
-func markOf(s Severity) string {
-	if s == Failure {
-		return "×"
-	}
-	return "‼"
-}
-
-func colourOfSeverity(s Severity) terminal.Colour {
-	if s == Failure {
-		return terminal.Red
-	}
-	return terminal.Yellow
 }

@@ -174,17 +174,11 @@ type Repair struct {
 
 // Foreign is what others wrote on a Node.
 type Foreign struct {
-	Taints     []string           `json:"taints,omitempty"`
-	Conditions []ForeignCondition `json:"conditions,omitempty"`
+	Taints []string `json:"taints,omitempty"`
+	// Conditions are each a type, a status and a reason.
+	Conditions []string `json:"conditions,omitempty"`
 	// IsUnschedulable: somebody has cordoned the Node.
 	IsUnschedulable bool `json:"unschedulable,omitempty"`
-}
-
-// ForeignCondition is a condition of the kubelet's or of another program's.
-type ForeignCondition struct {
-	Type   string `json:"type"`
-	Status string `json:"status"`
-	Reason string `json:"reason,omitempty"`
 }
 
 // Condition is what a Node says of one of taintlet's conditions.

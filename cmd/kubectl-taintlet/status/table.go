@@ -48,8 +48,18 @@ func (r Report) table(f Format) []string {
 	if len(rows) == 1 {
 		return nil
 	}
-	widths := widthsOf(rows)
-	first, below := fullColumns(rows, f.Wide), []int(nil)
+	widths := make([]int, len(rows[0]))
+	var first, below []int
+	for column := range widths {
+		isFull := f.Wide
+		for i, row := range rows {
+			widths[column] = max(widths[column], utf8.RuneCountInString(row[column]))
+			isFull = isFull || i > 0 && row[column] != "-"
+		}
+		if isFull {
+			first = append(first, column)
+		}
+	}
 	for _, inLine := range []func(column int) bool{
 		func(column int) bool { return column != messageColumn },
 		func(column int) bool { return column <= sinceColumn || column == ageColumn },
@@ -71,28 +81,6 @@ func (r Report) table(f Format) []string {
 
 // columnGap is how many spaces are between two columns.
 const columnGap = 2
-
-// fullColumns are the columns to be shown.
-func fullColumns(rows [][]string, wide bool) []int {
-	var keep []int
-	for column := range rows[0] {
-		isFull := slices.ContainsFunc(rows[1:], func(row []string) bool { return row[column] != "-" })
-		if isFull || wide {
-			keep = append(keep, column)
-		}
-	}
-	return keep
-}
-
-func widthsOf(rows [][]string) []int {
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for column, cell := range row {
-			widths[column] = max(widths[column], utf8.RuneCountInString(cell))
-		}
-	}
-	return widths
-}
 
 // width is that of a row with some columns.
 func width(columns, widths []int) int {
@@ -170,11 +158,19 @@ func (n Node) rows(now time.Time, wide bool) [][]string {
 		rows = append(rows, row)
 	}
 	for _, c := range n.Conditions {
-		rows = append(rows, []string{
+		row := []string{
 			nodeColumn: n.Name, conditionColumn: c.Name, levelColumn: c.Level.String(), sinceColumn: age(now, c.Since), taintColumn: joined(c.Taints),
-			clearsColumn: c.clears(now), flapsColumn: flapsOf(c, wide), heldColumn: c.HeldBy, removedColumn: c.RemovedBy,
-			reasonColumn: c.Reason, ageColumn: age(now, c.ReportedAt), messageColumn: withoutSince(c.text()),
-		})
+			heldColumn: c.HeldBy, removedColumn: c.RemovedBy, reasonColumn: c.Reason, ageColumn: age(now, c.ReportedAt), messageColumn: withoutSince(c.text()),
+		}
+		if c.ClearsAt != nil && c.ClearsAt.After(now) {
+			row[clearsColumn] = "in " + terminal.Span(c.ClearsAt.Sub(now))
+		} else if c.ClearsAt != nil {
+			row[clearsColumn] = "now"
+		}
+		if c.Flaps > 1 || c.Flaps == 1 && wide { // once is nothing to see in the narrow table
+			row[flapsColumn] = fmt.Sprint(c.Flaps)
+		}
+		rows = append(rows, row)
 	}
 	if r := n.Repair; r != nil {
 		rows = append(rows, []string{nodeColumn: n.Name, conditionColumn: "RepairNeeded", levelColumn: repairNeeded, sinceColumn: age(now, r.Since), reasonColumn: r.Reason, messageColumn: r.Message})
@@ -214,17 +210,11 @@ func (n Node) message(now time.Time) string {
 	case NoAgent:
 		parts = append(parts, "no agent has written this Node")
 	case Silent, Down:
-		said := "no agent runs here"
+		said := map[bool]string{true: "the agent is not ready", false: "no agent runs here"}[len(n.Pods) > 0]
 		if n.State == Silent {
 			said = "no sign of the agent"
-		} else if len(n.Pods) > 0 {
-			said = "the agent is not ready"
 		}
-		if n.Ready == "True" {
-			said += "; the kubelet reports the Node as ready"
-		} else {
-			said += "; the Node is not ready either"
-		}
+		said += "; " + map[bool]string{true: "the kubelet reports the Node as ready", false: "the Node is not ready either"}[n.Ready == "True"]
 		if len(n.Conditions) > 0 {
 			said += "; the rows below are the last report of the agent"
 		}
@@ -262,30 +252,10 @@ func (n Node) pause() string {
 	return ""
 }
 
-// clears says when the taint goes, seen from now.
-func (c Condition) clears(now time.Time) string {
-	if c.ClearsAt == nil {
-		return ""
-	}
-	if left := c.ClearsAt.Sub(now); left > 0 {
-		return "in " + terminal.Span(left)
-	}
-	return "now"
-}
-
 func joined(list []Taint) string {
 	parts := make([]string, len(list))
 	for i, t := range list {
 		parts[i] = fmt.Sprintf("%s (%s)", t.Taint, t.Via)
 	}
 	return strings.Join(parts, ", ")
-}
-
-// flapsOf is how often the condition was set. Once is nothing to see in the narrow
-// table.
-func flapsOf(c Condition, wide bool) string {
-	if c.Flaps == 0 || c.Flaps == 1 && !wide {
-		return ""
-	}
-	return fmt.Sprint(c.Flaps)
 }
