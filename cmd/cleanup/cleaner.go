@@ -41,16 +41,21 @@ type cleaner struct {
 	client *apiserver.Client
 	policy *decide.Policy
 	facts  taints.Facts
-	out    io.Writer
+	// namespace is that of the agents.
+	namespace string
+	// what is to be cleaned up, and the names of the Nodes; none: all.
+	what  string
+	names []string
+	out   io.Writer
 	// dryRun: nothing is written.
 	dryRun bool
 }
 
 // run cleans up what was asked for, says what it did, and checks whether anything came back
 // where an agent may still run.
-func (c *cleaner) run(ctx context.Context, what string, names []string, mayRun bool) error {
-	nodes, seen, err := c.choose(ctx, what, names, time.Now())
-	if err != nil && what != ofNode {
+func (c *cleaner) run(ctx context.Context, mayRun bool) error {
+	nodes, seen, err := c.choose(ctx, time.Now())
+	if err != nil && c.what != ofNode {
 		return err
 	}
 	for _, node := range nodes {
@@ -59,35 +64,30 @@ func (c *cleaner) run(ctx context.Context, what string, names []string, mayRun b
 		}
 	}
 	err = errors.Join(err, ctx.Err())
-	c.summarize(what, len(nodes), seen, err == nil)
+	switch {
+	case c.what == ofStale:
+		fmt.Fprintf(c.out, "%d of %d nodes had no agent for %s\n", len(nodes), seen, staleAfter)
+	case c.what == ofAll && err == nil && c.dryRun:
+		fmt.Fprintf(c.out, "dry run: %d of %d nodes would be cleaned up\n", len(nodes), seen)
+	case c.what == ofAll && err == nil:
+		fmt.Fprintf(c.out, "%d of %d nodes cleaned up\n", len(nodes), seen)
+	}
+	if c.dryRun && c.what != ofAll {
+		fmt.Fprintln(c.out, "dry run: nothing was changed")
+	}
 	if err != nil || c.dryRun || !mayRun || len(nodes) == 0 {
 		return err
 	}
-	return c.stillWorks(ctx, names)
+	return c.stillWorks(ctx)
 }
 
-// summarize says how many Nodes were cleaned up. isDone: all that were chosen.
-func (c *cleaner) summarize(what string, chosen, seen int, isDone bool) {
-	switch {
-	case what == ofStale:
-		fmt.Fprintf(c.out, "%d of %d nodes had no agent for %s\n", chosen, seen, staleAfter)
-	case what == ofAll && isDone && c.dryRun:
-		fmt.Fprintf(c.out, "dry run: %d of %d nodes would be cleaned up\n", chosen, seen)
-	case what == ofAll && isDone:
-		fmt.Fprintf(c.out, "%d of %d nodes cleaned up\n", chosen, seen)
-	}
-	if c.dryRun && what != ofAll {
-		fmt.Fprintln(c.out, "dry run: nothing was changed")
-	}
-}
-
-// stillWorks is an error when something came back on one of the Nodes (none: all).
-func (c *cleaner) stillWorks(ctx context.Context, names []string) error {
+// stillWorks is an error when something came back on one of the Nodes.
+func (c *cleaner) stillWorks(ctx context.Context) error {
 	if !pace.Sleep(ctx, cleanupPause) {
 		return ctx.Err()
 	}
 	return c.client.Each(ctx, func(node *taints.Node) error {
-		if (len(names) == 0 || slices.Contains(names, node.Name)) && decide.IsTouched(node, c.policy) {
+		if (len(c.names) == 0 || slices.Contains(c.names, node.Name)) && decide.IsTouched(node, c.policy) {
 			return fmt.Errorf("node %s: an agent is still at work on it; stop it first, by deleting the DaemonSet if it is one, then clean up again", node.Name)
 		}
 		return nil
@@ -98,32 +98,32 @@ func (c *cleaner) stillWorks(ctx context.Context, names []string) error {
 // before the first is written: a list does not wait for a slow reader. Of all Nodes, those are
 // chosen that carry something of ours. A Node that was named and does not exist is an error: a
 // typing error would leave the one that was meant as it is.
-func (c *cleaner) choose(ctx context.Context, what string, names []string, now time.Time) (chosen []*taints.Node, seen int, err error) {
-	for _, name := range names {
-		node, failed := c.client.GetNode(ctx, name)
-		switch {
-		case failed == nil:
-			chosen = append(chosen, node)
-		case apierrors.IsNotFound(failed):
-			err = errors.Join(err, fmt.Errorf("node %s does not exist", name))
-		default:
-			err = errors.Join(err, failed)
+func (c *cleaner) choose(ctx context.Context, now time.Time) (chosen []*taints.Node, seen int, err error) {
+	if c.what == ofNode {
+		for _, name := range c.names {
+			node, failed := c.client.GetNode(ctx, name)
+			switch {
+			case apierrors.IsNotFound(failed):
+				err = errors.Join(err, fmt.Errorf("node %s does not exist", name))
+			case failed != nil:
+				err = errors.Join(err, failed)
+			default:
+				chosen = append(chosen, node)
+			}
 		}
-	}
-	if what == ofNode {
 		return chosen, len(chosen), err
 	}
-	if what == ofStale && c.policy.Heartbeat == 0 {
+	if c.what == ofStale && c.policy.Heartbeat == 0 {
 		return nil, 0, errors.New("the configuration has heartbeat 0: without heartbeats it cannot be told which agents are gone")
 	}
 	err = c.client.Each(ctx, func(node *taints.Node) error {
 		seen++
-		if decide.IsTouched(node, c.policy) && (what == ofAll || c.isStale(node, now)) {
+		if decide.IsTouched(node, c.policy) && (c.what == ofAll || c.isStale(node, now)) {
 			chosen = append(chosen, node)
 		}
 		return nil
 	})
-	if most := max(1, seen*stalePercent/100); err == nil && what == ofStale && len(chosen) > most {
+	if most := max(1, seen*stalePercent/100); err == nil && c.what == ofStale && len(chosen) > most {
 		return nil, seen, fmt.Errorf("%d of %d nodes have had no agent for %s, more than the %d that may be cleaned up at a time; is the DaemonSet there? Nothing was changed", len(chosen), seen, staleAfter, most)
 	}
 	return chosen, seen, err

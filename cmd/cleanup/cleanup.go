@@ -100,16 +100,17 @@ func (o *options) run(ctx context.Context, args []string, stdout io.Writer) erro
 	if err != nil {
 		return err
 	}
-	cleaner := &cleaner{client, cfg.Policy(), taints.Facts{LifecycleController: o.lifecycleController, StandInPrefix: cfg.StandInPrefix}, stdout, o.dryRun}
+	facts := taints.Facts{LifecycleController: o.lifecycleController, StandInPrefix: cfg.StandInPrefix}
+	cleaner := &cleaner{client, cfg.Policy(), facts, o.cluster.Namespace, what, nodes, stdout, o.dryRun}
 	mayRun := what == ofAll
 	if !o.dryRun && what != ofStale { // whose agents were silent for a day
-		couldLook, err := (agents{client, o.cluster.Namespace, nodes, o.wait, stdout}).await(ctx)
+		couldLook, err := cleaner.await(ctx, o.wait)
 		if err != nil {
 			return err
 		}
 		mayRun = mayRun || !couldLook
 	}
-	return cleaner.run(ctx, what, nodes, mayRun)
+	return cleaner.run(ctx, mayRun)
 }
 
 // targets returns what the arguments ask to clean up, and which Nodes.
@@ -149,39 +150,28 @@ const (
 	askAgain = time.Second
 )
 
-// agents are those whose end a cleanup waits for: one that runs sets again what is
-// removed, and takes the removal for a contest.
-type agents struct {
-	client    *apiserver.Client
-	namespace string
-	// nodes are the Nodes that are to be cleaned up; empty: all.
-	nodes []string
-	// wait is how long agents may go on that nobody has told to end.
-	wait time.Duration
-	out  io.Writer
-}
-
-// await waits until no agent can write. Agents that are not about to end are an error
-// after the wait. It reports whether it could look: who may not list pods is told so.
-func (a agents) await(ctx context.Context) (couldLook bool, err error) {
+// await waits until no agent can write: one that runs sets again what is removed, and takes the
+// removal for a contest. Agents that nobody has told to end are an error after the wait. It
+// reports whether it could look: who may not list pods is told so.
+func (c *cleaner) await(ctx context.Context, wait time.Duration) (couldLook bool, err error) {
 	isTold := false
 	for begin := time.Now(); ; {
-		pods, err := a.client.AgentPods(ctx, a.namespace, agentLabel)
-		running, ending := a.divide(pods, time.Now())
+		pods, err := c.client.AgentPods(ctx, c.namespace, agentLabel)
+		running, ending := divide(pods, c.names, time.Now())
 		switch {
-		case apierrors.IsForbidden(err) && time.Since(begin) < min(a.wait, newRole):
+		case apierrors.IsForbidden(err) && time.Since(begin) < min(wait, newRole):
 		case apierrors.IsForbidden(err):
-			_, err = fmt.Fprintf(a.out, "whether agents still run was not looked up: you may not list pods in namespace %s\n", a.namespace)
+			_, err = fmt.Fprintf(c.out, "whether agents still run was not looked up: you may not list pods in namespace %s\n", c.namespace)
 			return false, err
 		case err != nil:
 			return false, err
 		case len(running)+len(ending) == 0:
 			return true, nil
-		case len(running) > 0 && time.Since(begin) >= a.wait:
+		case len(running) > 0 && time.Since(begin) >= wait:
 			return true, fmt.Errorf("agents still run, and would set again what is removed: %s; delete the DaemonSet first. Nothing was changed", someOf(running))
 		case !isTold:
 			isTold = true
-			fmt.Fprintf(a.out, "waiting for the end of agents: %s\n", someOf(append(running, ending...)))
+			fmt.Fprintf(c.out, "waiting for the end of agents: %s\n", someOf(append(running, ending...)))
 		}
 		if !pace.Sleep(ctx, askAgain) {
 			return true, ctx.Err()
@@ -189,12 +179,12 @@ func (a agents) await(ctx context.Context) (couldLook bool, err error) {
 	}
 }
 
-// divide returns the pods with an agent that can write: those that go on, and those that
-// are about to end.
-func (a agents) divide(pods []corev1.Pod, now time.Time) (running, ending []string) {
+// divide returns the pods with an agent that can write, of these Nodes (none: all): those that
+// go on, and those that are about to end.
+func divide(pods []corev1.Pod, nodes []string, now time.Time) (running, ending []string) {
 	for i := range pods {
 		pod := &pods[i]
-		isMeant := len(a.nodes) == 0 || slices.Contains(a.nodes, pod.Spec.NodeName)
+		isMeant := len(nodes) == 0 || slices.Contains(nodes, pod.Spec.NodeName)
 		if !isMeant || pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			continue
 		}

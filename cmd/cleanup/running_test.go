@@ -30,7 +30,7 @@ func TestAgentsThatCanWrite(t *testing.T) {
 		{[]string{"n1"}, []string{"a on n1"}, []string{"f on n1"}},
 		{[]string{"n3"}, nil, nil},
 	} {
-		running, ending := agents{nodes: test.nodes}.divide(pods, now)
+		running, ending := divide(pods, test.nodes, now)
 		if !slices.Equal(running, test.running) || !slices.Equal(ending, test.ending) {
 			t.Errorf("of %v: %v run and %v end, want %v and %v", test.nodes, running, ending, test.running, test.ending)
 		}

@@ -134,15 +134,7 @@ const (
 	groups
 )
 
-// fate is what becomes of a pod when its Node gets a NoExecute taint.
-type fate struct {
-	pod   *corev1.Pod
-	group int
-	// after is when a pod of the group goLater is deleted.
-	after time.Duration
-}
-
-// listEvictions lists the pods of one Node by their fate, for each rule.
+// listEvictions lists the pods of one Node by what becomes of them, for each rule.
 func listEvictions(ctx context.Context, client *installation.Client, name string, rules []decide.Rule, w io.Writer) error {
 	if _, err := client.Node(ctx, name); err != nil {
 		return err // a Node that does not exist would have no pods
@@ -151,21 +143,21 @@ func listEvictions(ctx context.Context, client *installation.Client, name string
 	if err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
 	for _, rule := range rules {
 		taint := taintOf(rule)
 		fmt.Fprintf(w, "Node %s, %s %s sets %s; of %d pods:\n", name, rule.Condition, rule.Level, taint.ToString(), len(pods))
-		var fates [groups][]fate
+		slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+			_, first := fateOf(a, taint)
+			_, second := fateOf(b, taint)
+			return cmp.Or(cmp.Compare(first, second), strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
+		})
+		var lines [groups][]string
 		for _, pod := range pods {
-			f := fateOf(pod, taint)
-			fates[f.group] = append(fates[f.group], f)
+			group, after := fateOf(pod, taint)
+			lines[group] = append(lines[group], "    "+podText(pod, after)+"\n")
 		}
 		for group, heading := range []string{"go at once", "go later", "stay"} {
-			fmt.Fprintf(w, "  %d %s\n", len(fates[group]), heading)
-			slices.SortStableFunc(fates[group], func(a, b fate) int { return cmp.Compare(a.after, b.after) })
-			for _, f := range fates[group] {
-				fmt.Fprintf(w, "    %s\n", f)
-			}
+			fmt.Fprintf(w, "  %d %s\n%s", len(lines[group]), heading, strings.Join(lines[group], ""))
 		}
 		if _, err := fmt.Fprintln(w); err != nil {
 			return err
@@ -178,19 +170,19 @@ func listEvictions(ctx context.Context, client *installation.Client, name string
 // that of an object.
 const maxWord = 2 * 253
 
-// String names a pod, who made it, when it goes, and whether it still runs.
-func (f fate) String() string {
-	words := []string{terminal.Clean(f.pod.Namespace+"/"+f.pod.Name, maxWord)}
-	for _, owner := range f.pod.OwnerReferences {
-		words = append(words, terminal.Clean(fmt.Sprintf("(%s %s)", owner.Kind, owner.Name), maxWord))
+// podText names a pod, who made it, when it goes, and whether it still runs.
+func podText(pod *corev1.Pod, after time.Duration) string {
+	text := terminal.Clean(pod.Namespace+"/"+pod.Name, maxWord)
+	for _, owner := range pod.OwnerReferences {
+		text += terminal.Clean(fmt.Sprintf(" (%s %s)", owner.Kind, owner.Name), maxWord)
 	}
-	if f.after > 0 {
-		words = append(words, "after "+f.after.Round(time.Second).String())
+	if after > 0 {
+		text += " after " + after.Round(time.Second).String()
 	}
-	if f.pod.Status.Phase == corev1.PodSucceeded || f.pod.Status.Phase == corev1.PodFailed {
-		words = append(words, "finished")
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		text += " finished"
 	}
-	return strings.Join(words, " ")
+	return text
 }
 
 // countEvictions counts the pods of all Nodes by their fate, for each rule.
@@ -202,7 +194,8 @@ func countEvictions(ctx context.Context, client *installation.Client, rules []de
 	err := installation.Each(ctx, client.CoreV1().Pods("").List, metav1.ListOptions{}, func(pod *corev1.Pod) {
 		for i, rule := range rules {
 			if count := counts[i][pod.Spec.NodeName]; pod.Spec.NodeName != "" {
-				count[fateOf(pod, taintOf(rule)).group]++
+				group, _ := fateOf(pod, taintOf(rule))
+				count[group]++
 				counts[i][pod.Spec.NodeName] = count
 			}
 		}
@@ -227,23 +220,24 @@ func countEvictions(ctx context.Context, client *installation.Client, rules []de
 	return nil
 }
 
-// fateOf reckons which pods a NoExecute taint takes, as Kubernetes does. As in the controller
+// fateOf reckons which group a pod is in when its Node gets a NoExecute taint, and after which
+// time it goes later. As in the controller
 // (processPodOnNode and getMinTolerationTime in
 // pkg/controller/tainteviction/taint_eviction.go), the first toleration that
 // matches decides, and one of 0 s or less is none. A toleration by comparison (Lt,
 // Gt) counts: only an API server that has these lets a pod have one.
-func fateOf(pod *corev1.Pod, taint corev1.Taint) fate {
+func fateOf(pod *corev1.Pod, taint corev1.Taint) (group int, after time.Duration) {
 	for _, toleration := range pod.Spec.Tolerations {
 		switch seconds := toleration.TolerationSeconds; {
 		case !toleration.ToleratesTaint(klog.Logger{}, &taint, true):
 			continue
 		case seconds == nil:
-			return fate{pod, stay, 0}
+			return stay, 0
 		case *seconds > 0:
-			return fate{pod, goLater, time.Duration(*seconds) * time.Second}
+			return goLater, time.Duration(*seconds) * time.Second
 		default:
-			return fate{pod, goAtOnce, 0}
+			return goAtOnce, 0
 		}
 	}
-	return fate{pod, goAtOnce, 0}
+	return goAtOnce, 0
 }

@@ -172,7 +172,7 @@ func TestAWatchHasAClock(t *testing.T) {
 	var out strings.Builder
 	o := Options{Out: &out, Output: OutputTable, Watch: true}
 	for range 2 {
-		if err := o.draw(report); err != nil {
+		if err := o.print(report); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -182,7 +182,7 @@ func TestAWatchHasAClock(t *testing.T) {
 	}
 	out.Reset()
 	o.Screen = &terminal.Screen{W: &out, Size: func() (columns, lines int) { return 100, 20 }}
-	if err := o.draw(report); err != nil {
+	if err := o.print(report); err != nil {
 		t.Fatal(err)
 	}
 	if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) != 19 || lines[0] != clock {

@@ -107,60 +107,35 @@ func (v *view) report(ctx context.Context) Report {
 	return r
 }
 
-// print writes a Report.
+// print writes a Report. A watch draws tables in place of one another on a screen.
 func (o Options) print(r Report) error {
 	if isPrinted, err := output.Print(o.Out, o.Output, &r); isPrinted {
 		return err
 	}
-	lines := r.Lines(o.format(0))
-	if o.Watch && !o.NoHeaders {
-		lines = append([]string{"", r.clock()}, lines...)
-	}
-	if o.Output == OutputName {
-		lines = r.names()
-	}
-	if len(lines) == 0 {
-		return nil
-	}
-	_, err := io.WriteString(o.Out, strings.Join(lines, "\n")+"\n")
-	return err
-}
-
-// clock is when the Report was made: a watch shows one after another.
-func (r Report) clock() string { return r.Time.Format("2006-01-02 15:04:05 UTC") }
-
-// names are the Nodes as kubectl names objects.
-func (r Report) names() []string {
-	var names []string
-	for _, n := range r.Nodes {
-		names = append(names, "node/"+n.Name)
-	}
-	return names
-}
-
-// format is how tables are laid out; of at most so many lines, 0: of any number.
-func (o Options) format(rows int) Format {
-	f := Format{Wide: o.Output == OutputWide, NoHeaders: o.NoHeaders, Rows: rows}
+	f := Format{Wide: o.Output == OutputWide, NoHeaders: o.NoHeaders}
+	isDrawn := o.Screen != nil && o.Watch
 	if o.Screen != nil {
-		f.Columns, _ = o.Screen.Size()
-		f.Colours = o.Screen.Colours
+		columns, lines := o.Screen.Size()
+		f.Columns, f.Colours = columns, o.Screen.Colours
+		if isDrawn && lines > 0 {
+			f.Rows = max(3, lines-2) // the first line has the time, and the last one the cursor
+		}
 	}
-	return f
-}
-
-// draw shows a Report in place of the last one.
-func (o Options) draw(r Report) error {
-	isTable := o.Output == OutputTable || o.Output == OutputWide
-	if o.Screen == nil || !isTable {
-		return o.print(r)
+	lines := r.Lines(f)
+	switch clock := r.Time.Format("2006-01-02 15:04:05 UTC"); {
+	case o.Output == OutputName:
+		lines = nil
+		for _, n := range r.Nodes {
+			lines = append(lines, "node/"+n.Name)
+		}
+	case isDrawn && !o.NoHeaders:
+		lines = append([]string{clock}, lines...)
+	case o.Watch && !o.NoHeaders:
+		lines = append([]string{"", clock}, lines...)
 	}
-	rows := 0
-	if _, lines := o.Screen.Size(); lines > 0 {
-		rows = max(3, lines-2) // the first line has the time, and the last one the cursor
+	if isDrawn && o.Output != OutputName {
+		return o.Screen.Draw(lines)
 	}
-	lines := r.Lines(o.format(rows))
-	if !o.NoHeaders {
-		lines = append([]string{r.clock()}, lines...)
-	}
-	return o.Screen.Draw(lines)
+	_, err := io.WriteString(o.Out, strings.Join(append(lines, ""), "\n"))
+	return err
 }

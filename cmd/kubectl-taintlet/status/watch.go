@@ -45,7 +45,7 @@ func (v *view) follow(ctx context.Context) (isWell bool, err error) {
 		report := v.report(ctx)
 		isWell = v.fleet.IsWell(report)
 		if v.Watch {
-			err = v.draw(report)
+			err = v.print(report)
 		}
 		if err != nil || v.Wait && isWell || !change(ctx, changes) {
 			if v.Wait {
