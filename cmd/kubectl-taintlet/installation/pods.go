@@ -1,10 +1,10 @@
 package installation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // Pods reads the pods of a namespace that have the Label; no namespace: of all.
@@ -21,11 +22,6 @@ func (c *Client) Pods(ctx context.Context, namespace string) (all []*corev1.Pod,
 		all = append(all, pod)
 	})
 	return all, err
-}
-
-// isAgent: the pod is the DaemonSet's, and not that of a cleanup.
-func isAgent(pod *corev1.Pod) bool {
-	return !slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Job" })
 }
 
 // Agent is the agent's container; an empty one: there is none.
@@ -96,26 +92,18 @@ func Names(pods []*corev1.Pod) []string {
 	return names
 }
 
-// startedAt is when the agent in a pod started; zero: it does not run.
-func startedAt(pod *corev1.Pod) time.Time {
-	if c := AgentStatus(pod); c != nil && c.State.Running != nil {
-		return c.State.Running.StartedAt.Time
-	}
-	return time.Time{}
-}
-
 // IsOver reports whether the agent that wrote an Event about its Node has ended: each of the
 // Node's agents started later. pods are all of them; none: nobody can tell.
 func IsOver(e *corev1.Event, pods []*corev1.Pod) bool {
 	isOver := false
 	for _, pod := range pods {
-		if pod.Spec.NodeName != e.InvolvedObject.Name {
-			continue
+		if pod.Spec.NodeName == e.InvolvedObject.Name {
+			c := AgentStatus(pod)
+			isOver = c != nil && c.State.Running != nil && c.State.Running.StartedAt.After(At(e))
+			if !isOver {
+				return false
+			}
 		}
-		if !startedAt(pod).After(At(e)) {
-			return false
-		}
-		isOver = true
 	}
 	return isOver
 }
@@ -128,15 +116,13 @@ func VersionOf(image string) string {
 	return strings.TrimPrefix(tag, "v")
 }
 
-// release is a version as releases have it, without what follows the patch number.
-var release = regexp.MustCompile(`(?:^|:)v?(\d+\.\d+\.\d+)(?:@|$)`)
-
 // ReleaseOf returns the release that a version or the tag of an image names; empty: none.
-func ReleaseOf(version string) string {
-	if found := release.FindStringSubmatch(version); found != nil {
-		return found[1]
+func ReleaseOf(name string) string {
+	found, err := version.ParseSemantic(cmp.Or(VersionOf(name), name))
+	if err != nil || found.PreRelease() != "" || found.BuildMetadata() != "" {
+		return ""
 	}
-	return ""
+	return found.String()
 }
 
 const (

@@ -101,12 +101,7 @@ const (
 
 // Knows reports whether a part was read.
 func (i *Installation) Knows(part string) bool {
-	for _, unread := range i.Unread {
-		if unread.Part == part {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(i.Unread, func(u Unread) bool { return u.Part == part })
 }
 
 // HasKeep reports whether deploy/keep.yaml is installed, or a part of it.
@@ -155,11 +150,9 @@ func (c *Client) readDaemonSets(ctx context.Context, i *Installation) (err error
 
 func (c *Client) readPods(ctx context.Context, i *Installation) error {
 	all, err := c.Pods(ctx, i.Namespace)
-	for _, pod := range all {
-		if isAgent(pod) {
-			i.Pods = append(i.Pods, pod)
-		}
-	}
+	i.Pods = slices.DeleteFunc(all, func(pod *corev1.Pod) bool { // of a cleanup
+		return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Job" })
+	})
 	return err
 }
 
@@ -214,25 +207,25 @@ func listMutating[T any](ctx context.Context, c *Client, resource schema.GroupVe
 	return all, errors.Join(err, failed)
 }
 
-func (c *Client) readSlots(ctx context.Context, i *Installation) error {
-	return Each(ctx, c.CoordinationV1().Leases(i.Namespace).List, metav1.ListOptions{}, func(lease *coordinationv1.Lease) {
-		if strings.HasPrefix(lease.Name, apiserver.SlotPrefix) {
-			i.Slots = append(i.Slots, lease)
-		}
-	})
+func (c *Client) readSlots(ctx context.Context, i *Installation) (err error) {
+	all, err := List[*coordinationv1.Lease](ctx, c.CoordinationV1().Leases(i.Namespace).List, metav1.ListOptions{})
+	i.Slots = slices.DeleteFunc(all, func(lease *coordinationv1.Lease) bool { return !strings.HasPrefix(lease.Name, apiserver.SlotPrefix) })
+	return err
 }
 
 func (c *Client) readEvents(ctx context.Context, i *Installation) (err error) {
-	aboutNodes := metav1.ListOptions{FieldSelector: "involvedObject.kind=Node,source=" + Account}
-	if i.Events, err = List[*corev1.Event](ctx, c.CoreV1().Events(metav1.NamespaceDefault).List, aboutNodes); err != nil {
-		return err
+	for _, events := range []struct {
+		of               *[]*corev1.Event
+		namespace, which string
+	}{
+		{&i.Events, metav1.NamespaceDefault, "involvedObject.kind=Node,source=" + Account},
+		{&i.PodEvents, i.Namespace, "involvedObject.kind=Pod,reason=Unhealthy"},
+		{&i.Refused, i.Namespace, "involvedObject.kind=DaemonSet,reason=FailedCreate"},
+	} {
+		if err == nil {
+			*events.of, err = List[*corev1.Event](ctx, c.CoreV1().Events(events.namespace).List, metav1.ListOptions{FieldSelector: events.which})
+		}
 	}
-	failedProbes := metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,reason=Unhealthy"}
-	if i.PodEvents, err = List[*corev1.Event](ctx, c.CoreV1().Events(i.Namespace).List, failedProbes); err != nil {
-		return err
-	}
-	refused := metav1.ListOptions{FieldSelector: "involvedObject.kind=DaemonSet,reason=FailedCreate"}
-	i.Refused, err = List[*corev1.Event](ctx, c.CoreV1().Events(i.Namespace).List, refused)
 	return err
 }
 
@@ -266,11 +259,7 @@ func (i *Installation) Configuration() (*config.Config, error) {
 	if i.Config == nil {
 		return nil, nil
 	}
-	cfg, err := config.HostSchema().Decode([]byte(*i.Config))
-	if err != nil {
-		return nil, err
-	}
-	return cfg, nil
+	return config.HostSchema().Decode([]byte(*i.Config))
 }
 
 // fieldsOf are the fields that an entry of managed fields names, by the first part of their
@@ -278,12 +267,6 @@ func (i *Installation) Configuration() (*config.Config, error) {
 func fieldsOf(entry metav1.ManagedFieldsEntry) (fields map[string]json.RawMessage) {
 	_ = json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) // what is no object has no fields
 	return fields
-}
-
-// writesSpec reports whether the entry's manager wrote the specification.
-func writesSpec(entry metav1.ManagedFieldsEntry) bool {
-	_, writes := fieldsOf(entry)["f:spec"]
-	return writes
 }
 
 // ChangedByHand returns the program, other than the one that installed the object, that
@@ -299,7 +282,8 @@ func ChangedByHand(managed []metav1.ManagedFieldsEntry) (manager string, at time
 		return "", time.Time{} // managedFields were removed: nobody can tell
 	}
 	for _, entry := range managed {
-		if writesSpec(entry) && entry.Subresource == "" && entry.Manager != installer && entry.Time != nil && entry.Time.After(at) {
+		_, writesSpec := fieldsOf(entry)["f:spec"]
+		if writesSpec && entry.Subresource == "" && entry.Manager != installer && entry.Time != nil && entry.Time.After(at) {
 			manager, at = entry.Manager, entry.Time.Time
 		}
 	}

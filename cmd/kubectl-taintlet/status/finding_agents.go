@@ -16,18 +16,22 @@ import (
 // recently is for how long the end of an agent that runs again is worth a line.
 const recently = time.Hour
 
-// agents finds the agents that do not run, and those that are too many.
+// agents finds the agents that do not run, those that are too many and those that are silent.
 func agents(f facts) []Finding {
 	i := f.installation
-	all := permissions(i)
-	if !i.Knows(installation.PartPods) || !i.Knows(installation.PartDaemonSet) {
-		return append(all, silent(f)...)
+	var all []Finding
+	if len(i.MayNot) > 0 {
+		all = append(all, failure(PermissionMissing, "", reinstall(i), "the agents' account %s/%s is not allowed to %s: the API server refuses its agents",
+			i.Namespace, installation.Account, strings.Join(i.MayNot, ", ")))
 	}
-	if len(i.DaemonSets) == 0 && len(i.Pods) == 0 {
+	knows := i.Knows(installation.PartPods) && i.Knows(installation.PartDaemonSet)
+	if knows && len(i.DaemonSets) == 0 && len(i.Pods) == 0 {
 		return append(all, noDaemonSet(f))
 	}
 	byNode := installation.PodsByNode(i.Pods)
-	all = append(all, missing(f, byNode)...)
+	if knows {
+		all = append(all, missing(f, byNode)...)
+	}
 	for _, pod := range i.Pods {
 		if p, found := podFinding(f, pod); found {
 			all = append(all, p)
@@ -40,15 +44,16 @@ func agents(f facts) []Finding {
 				"%d agents' pods are on this Node, and one writes it: %s", len(pods), strings.Join(installation.Names(pods), ", ")))
 		}
 	}
-	return append(all, silent(f)...)
-}
-
-func permissions(i *installation.Installation) []Finding {
-	if len(i.MayNot) == 0 {
-		return nil
+	for _, n := range f.nodes {
+		if pods := byNode[n.Name]; n.isSilent && (len(pods) > 0 || !i.Knows(installation.PartPods)) {
+			command := commandOn("kubectl describe node %s", n.Name)
+			if len(pods) > 0 {
+				command = commandOn("kubectl --namespace=%s logs --tail=20 %s", i.Namespace, pods[0].Name)
+			}
+			all = append(all, failure(AgentSilent, n.Name, command, "the agent is silent%s", lastSign(f, n.Name)))
+		}
 	}
-	return []Finding{failure(PermissionMissing, "", reinstall(i), "the agents' account %s/%s is not allowed to %s: the API server refuses its agents",
-		i.Namespace, installation.Account, strings.Join(i.MayNot, ", "))}
+	return all
 }
 
 // noDaemonSet is the Finding of a namespace without agents: taintlet is not installed there, or
@@ -109,14 +114,12 @@ func podFinding(f facts, pod *corev1.Pod) (Finding, bool) {
 	logs := commandOn("kubectl --namespace=%s logs --tail=20 %s", i.Namespace, pod.Name)
 	previous := commandOn("kubectl --namespace=%s logs --tail=20 --previous %s", i.Namespace, pod.Name)
 	isReady, since := installation.ReadySince(pod)
-	if pod.DeletionTimestamp != nil {
-		return Finding{}, false // another one takes its place
-	}
-	if why := installation.WhyNotScheduled(pod); why != "" {
-		return failure(AgentPending, node, describe, "the pod %s is not scheduled: %s", pod.Name, why), true
-	}
-	container := installation.AgentStatus(pod)
+	container, whyPending := installation.AgentStatus(pod), installation.WhyNotScheduled(pod)
 	switch {
+	case pod.DeletionTimestamp != nil: // another one takes its place
+		return Finding{}, false
+	case whyPending != "":
+		return failure(AgentPending, node, describe, "the pod %s is not scheduled: %s", pod.Name, whyPending), true
 	case container == nil && !isReady:
 		return failure(AgentNotStarted, node, describe, "the kubelet has not started the pod %s, made %s%s",
 			pod.Name, ago(f.now, pod.CreationTimestamp.Time), reasonOf(pod.Status.Reason, pod.Status.Message)), true
@@ -124,8 +127,9 @@ func podFinding(f facts, pod *corev1.Pod) (Finding, bool) {
 		return Finding{}, false
 	case container.State.Waiting != nil || container.State.Terminated != nil:
 		return notRunning(f, pod, container, describe, previous), true
-	case !isReady:
-		return failure(AgentNotReady, node, logs, "the pod %s is not ready%s%s%s", pod.Name, forSince(f.now, since), whyNotReady(f, pod), lastSign(f, node)), true
+	case !isReady: // the agent says why, or else the kubelet
+		why := cmp.Or(reasonOf(i.Said[pod.Name], ""), newestMessage(f, i.PodEvents, pod.Name))
+		return failure(AgentNotReady, node, logs, "the pod %s is not ready%s%s%s", pod.Name, forSince(f.now, since), why, lastSign(f, node)), true
 	case container.LastTerminationState.Terminated != nil && f.now.Sub(container.LastTerminationState.Terminated.FinishedAt.Time) < recently:
 		ended := *container.LastTerminationState.Terminated
 		code := AgentRestarted
@@ -184,14 +188,6 @@ func reasonOf(reason, message string) string {
 	return ": " + text
 }
 
-// whyNotReady is what the agent says, or else the kubelet.
-func whyNotReady(f facts, pod *corev1.Pod) string {
-	if said := f.installation.Said[pod.Name]; said != "" {
-		return ": " + said
-	}
-	return newestMessage(f, f.installation.PodEvents, pod.Name)
-}
-
 // newestMessage is what the newest of some Events about an object says.
 func newestMessage(f facts, all []*corev1.Event, name string) string {
 	newest := &corev1.Event{}
@@ -200,47 +196,7 @@ func newestMessage(f facts, all []*corev1.Event, name string) string {
 			newest = e
 		}
 	}
-	if newest.Message == "" {
-		return ""
-	}
-	return ": " + newest.Message
-}
-
-// silent finds the agents that have not written their Node for too long, of those that have
-// a pod as far as is known.
-func silent(f facts) []Finding {
-	i := f.installation
-	byNode := installation.PodsByNode(i.Pods)
-	var all []Finding
-	for _, n := range f.nodes {
-		command := commandOn("kubectl describe node %s", n.Name)
-		pods := byNode[n.Name]
-		if len(pods) > 0 {
-			command = commandOn("kubectl --namespace=%s logs --tail=20 %s", i.Namespace, pods[0].Name)
-		}
-		if n.isSilent && (len(pods) > 0 || !i.Knows(installation.PartPods)) {
-			all = append(all, failure(AgentSilent, n.Name, command, "the agent is silent%s", lastSign(f, n.Name)))
-		}
-	}
-	return all
-}
-
-// told finds the Nodes whose newest Event of two reasons is the first: the Code, and not what
-// ends it. The end of the agent that wrote it ends it too.
-func told(f facts, severity Severity, code Code, end string) (all []Finding) {
-	newest := map[string]*corev1.Event{}
-	for _, e := range f.installation.Events {
-		node := e.InvolvedObject.Name
-		if (e.Reason == string(code) || e.Reason == end) && (newest[node] == nil || !installation.At(e).Before(installation.At(newest[node]))) {
-			newest[node] = e
-		}
-	}
-	for node, e := range newest {
-		if e.Reason == string(code) && !installation.IsOver(e, f.installation.Pods) {
-			all = append(all, finding(severity, code, node, EventsOf(node), "%s: %s", ago(f.now, installation.At(e)), e.Message))
-		}
-	}
-	return all
+	return reasonOf("", newest.Message)
 }
 
 // lastSign says when the agent most recently wrote the Node; empty where that is not known.

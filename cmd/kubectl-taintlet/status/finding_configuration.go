@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
@@ -70,10 +72,24 @@ func notInForce(f facts) []Finding {
 		"%d of %d agents use configuration %s, newest is %s", late, agents, terminal.Listed(slices.Compact(old)), newest)}
 }
 
-// refused finds the agents whose newest Event about their configuration is a refusal. Agents
-// read the file up to a minute after the ConfigMap has changed.
-func refused(f facts) []Finding {
-	return told(f, Failure, ConfigurationRefused, "ConfigurationReloaded")
+// refused finds the agents whose newest Event about their configuration is a refusal. The end of
+// the agent that wrote it ends it too. Agents read the file up to a minute after the ConfigMap has
+// changed.
+func refused(f facts) (all []Finding) {
+	newest := map[string]*corev1.Event{}
+	for _, e := range f.installation.Events {
+		node := e.InvolvedObject.Name
+		isOurs := e.Reason == string(ConfigurationRefused) || e.Reason == "ConfigurationReloaded"
+		if isOurs && (newest[node] == nil || !installation.At(e).Before(installation.At(newest[node]))) {
+			newest[node] = e
+		}
+	}
+	for node, e := range newest {
+		if e.Reason == string(ConfigurationRefused) && !installation.IsOver(e, f.installation.Pods) {
+			all = append(all, failure(ConfigurationRefused, node, EventsOf(node), "%s: %s", ago(f.now, installation.At(e)), e.Message))
+		}
+	}
+	return all
 }
 
 // slots finds the Leases that the configuration needs and that are not there.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
@@ -79,11 +80,11 @@ func policy(f facts, name string, all []*admissionv1.ValidatingAdmissionPolicy, 
 		return []Finding{failure(PolicyNotInForce, "", put, "the admission policy %s is not in force everywhere: its binding selects objects (matchResources)", name)}
 	}
 	var found []Finding
-	if manager, when := installation.ChangedByHand(all[at].ManagedFields); manager != "" {
-		found = append(found, warning(PolicyChanged, "", put, "the admission policy %s was changed by %s %s", name, manager, ago(f.now, when)))
-	}
-	if manager, when := installation.ChangedByHand(bindings[bound].ManagedFields); manager != "" {
-		found = append(found, warning(PolicyChanged, "", put, "the binding of the admission policy %s was changed by %s %s", name, manager, ago(f.now, when)))
+	for number, managed := range [][]metav1.ManagedFieldsEntry{all[at].ManagedFields, bindings[bound].ManagedFields} {
+		what := []string{"the", "the binding of the"}[number]
+		if manager, when := installation.ChangedByHand(managed); manager != "" {
+			found = append(found, warning(PolicyChanged, "", put, "%s admission policy %s was changed by %s %s", what, name, manager, ago(f.now, when)))
+		}
 	}
 	return found
 }

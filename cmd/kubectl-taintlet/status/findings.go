@@ -143,15 +143,13 @@ func find(f facts) []Finding {
 const maxText = 600
 
 func failure(code Code, node, command, format string, args ...any) Finding {
-	return finding(Failure, code, node, command, format, args...)
+	return Finding{code, Failure, terminal.Clean(node, maxName), terminal.Sentence(fmt.Sprintf(format, args...), maxText), command, code.dependsOn()}
 }
 
 func warning(code Code, node, command, format string, args ...any) Finding {
-	return finding(Warning, code, node, command, format, args...)
-}
-
-func finding(severity Severity, code Code, node, command, format string, args ...any) Finding {
-	return Finding{code, severity, terminal.Clean(node, validation.DNS1123SubdomainMaxLength), terminal.Sentence(fmt.Sprintf(format, args...), maxText), command, code.dependsOn()}
+	f := failure(code, node, command, format, args...)
+	f.Severity = Warning
+	return f
 }
 
 // commandOn is a command with the names of objects. People copy commands into a shell, so a
