@@ -61,7 +61,6 @@ taintlet.dev/paused stays.`,
 		RunE:      func(c *cobra.Command, args []string) error { return o.run(c.Context(), args, c.OutOrStdout()) },
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be removed, and change nothing")
 	flags.DurationVar(&o.wait, "wait", 0, "how long to wait for the end of running agents (default: do not wait)")
 	command.AddConfig(flags, &o.config)

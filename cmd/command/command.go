@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -185,13 +186,22 @@ type Cluster struct {
 	asGroups                []string
 }
 
-// Add declares the flags.
+// Add declares the flags. All flags are shown in the order in which they were declared.
 func (f *Cluster) Add(flags *pflag.FlagSet) {
+	flags.SortFlags = false
 	flags.StringVarP(&f.Namespace, "namespace", "n", DefaultNamespace, "namespace of the agents")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, then ~/.kube/config, then the pod's service account)")
 	flags.StringVar(&f.context, "context", "", "`name` of the context in the kubeconfig (default: the current context)")
 	flags.StringVar(&f.as, "as", "", "`user` to impersonate, as kubectl does")
 	flags.StringArrayVar(&f.asGroups, "as-group", nil, "`group` to impersonate with --as; can be repeated")
+}
+
+// Within returns a context for a verb that waits no longer than that; 0: there is no limit.
+func Within(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
+	if most == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, most)
 }
 
 // ErrNoCluster is returned where nothing says which cluster is meant.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,12 +44,8 @@ Exit code 3: a check failed. Exit code 1: the API server does not answer.`,
 				return err
 			}
 			o.Namespace, o.Out, o.Err, o.Version = cluster.Namespace, c.OutOrStdout(), c.ErrOrStderr(), command.Version()
-			ctx := c.Context()
-			if timeout > 0 && o.Wait {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, timeout)
-				defer cancel()
-			}
+			ctx, cancel := command.Within(c.Context(), timeout)
+			defer cancel()
 			isWell, err := check.Run(ctx, o)
 			if err == nil && !isWell {
 				return command.ErrNotWell
@@ -59,7 +54,6 @@ Exit code 3: a check failed. Exit code 1: the API server does not answer.`,
 		},
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	flags.BoolVar(&o.Pre, "pre", false, "check the requirements before an installation")
 	flags.IntVar(&o.Port, "port", installation.DefaultPort, "`port` at which the agents will listen, for --pre")
 	flags.BoolVar(&o.Wait, "wait", false, "check again until nothing fails and all agents run and use the newest configuration")

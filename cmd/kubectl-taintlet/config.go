@@ -55,7 +55,6 @@ each rule how its taint stays on a Node. The output is a valid configuration fil
 	}
 	c.ValidArgsFunction = completeNodes(&o.cluster)
 	flags := c.Flags()
-	flags.SortFlags = false
 	flags.StringVar(&o.path, "config", "", "TaintletConfiguration `file` to check (default: the one that the agents use)")
 	flags.BoolVar(&o.isDefault, "default", false, "show the built-in configuration")
 	command.AddLifecycleController(flags, &o.lifecycleController)

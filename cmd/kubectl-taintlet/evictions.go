@@ -54,7 +54,6 @@ The rules are those of the ConfigMap taintlet in the agents' namespace, or with 
 	}
 	c.ValidArgsFunction = completeNodes(&cluster)
 	flags := c.Flags()
-	flags.SortFlags = false
 	flags.StringVar(&path, "config", "", "TaintletConfiguration `file` (default: the one that the agents use)")
 	cluster.Add(flags)
 	return c

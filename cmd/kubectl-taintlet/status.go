@@ -53,19 +53,14 @@ Exit code 3: an agent is silent or down, a condition is not OK, something has fa
 			if o.Config, err = cluster.RestConfig(); err != nil {
 				return err
 			}
-			ctx := c.Context()
-			if timeout > 0 && o.Wait {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, timeout)
-				defer cancel()
-			}
+			ctx, cancel := command.Within(c.Context(), timeout)
+			defer cancel()
 			o.Nodes, o.Namespace = args, cluster.Namespace
 			return showStatus(ctx, c, o)
 		},
 	}
 	c.ValidArgsFunction = completeNodes(&cluster)
 	flags := c.Flags()
-	flags.SortFlags = false
 	addStatusFlags(c, &o)
 	flags.StringVarP(&selector, "selector", "l", "", "only Nodes with these `labels`, as in kubectl")
 	flags.DurationVar(&timeout, "timeout", 0, "how long --wait waits (default: no limit)")

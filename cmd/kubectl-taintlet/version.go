@@ -45,7 +45,6 @@ that of this program.`,
 		},
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	flags.BoolVar(&isLocal, "client", false, "print the version of this program only")
 	cluster.Add(flags)
 	return c

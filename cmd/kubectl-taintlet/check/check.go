@@ -240,9 +240,9 @@ func before() []group {
 	return []group{
 		{"cluster", []check{
 			versionCheck(), nodesCheck(false),
-			{name: "validating", ask: (*scene).checkValidating, link: "deploy/README.md#permissions",
+			{name: "validating", whether: "whether ValidatingAdmissionPolicy is served", ask: (*scene).checkValidating, link: "deploy/README.md#permissions",
 				remedy: "taintlet is not safe to install without ValidatingAdmissionPolicy: upgrade to Kubernetes 1.30"},
-			{name: "mutating", ask: (*scene).checkMutating, link: keepLink,
+			{name: "mutating", whether: "whether MutatingAdmissionPolicy is served", ask: (*scene).checkMutating, link: keepLink,
 				remedy: "upgrade to Kubernetes 1.36, or switch MutatingAdmissionPolicy on (1.34, 1.35), to keep the well-known taints; until then leave deploy/keep.yaml out, and stand-ins are used"},
 			kernelCheck(),
 			{name: "port", whether: "whether the port of the hosts is free", ask: (*scene).checkPort, link: "deploy/README.md#ports",

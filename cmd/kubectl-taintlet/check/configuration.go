@@ -21,24 +21,19 @@ import (
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
+// checkConfiguration says how many taints the configuration asks for.
 func (s *scene) checkConfiguration(context.Context) (Line, error) {
-	return ok("the configuration is valid: %s", ruledIn(s.inUse)), nil
-}
-
-// ruledIn says how many taints a configuration asks for.
-func ruledIn(cfg *config.Config) string {
 	count := map[probes.Level]int{}
-	for _, rule := range cfg.Policy().Rules {
+	for _, rule := range s.inUse.Policy().Rules {
 		count[rule.Level]++
 	}
 	text := fmt.Sprintf("%d rules for %s, %d for %s", count[probes.Degraded], probes.Degraded, count[probes.Critical], probes.Critical)
 	if count[probes.OK] > 0 {
 		text += fmt.Sprintf(", %d soft", count[probes.OK])
 	}
-	return text
+	return ok("the configuration is valid: %s", text), nil
 }
 
 // checkOverrides finds overrides that apply to no Node: its labels are others, or an earlier
@@ -85,42 +80,37 @@ func (s *scene) checkRulesAllowed(ctx context.Context) (Line, error) {
 	return ok("the agents may set the taints of the configuration, and their stand-ins: %d", len(wanted)), nil
 }
 
-// wantedBy are the taints that a configuration can lead to.
-func wantedBy(cfg *config.Config) []taints.Taint {
-	var wanted []taints.Taint
-	add := func(taint taints.Taint) {
-		if !slices.ContainsFunc(wanted, func(t taints.Taint) bool { return t.Pair() == taint.Pair() }) {
-			wanted = append(wanted, taint)
-		}
-	}
+// wantedBy are the taints that a configuration can lead to, by their pairs.
+func wantedBy(cfg *config.Config) map[taints.Pair]taints.Taint {
+	wanted := map[taints.Pair]taints.Taint{}
 	for _, rule := range cfg.Policy().Rules {
 		pair := rule.Taint.Pair()
-		add(pair.With(rule.Taint.Value))
+		wanted[pair] = pair.With(rule.Taint.Value)
 		if rule.Level > probes.OK {
-			add(taints.StandInFor(pair, cfg.StandInPrefix).With(rule.Taint.Value))
+			standIn := taints.StandInFor(pair, cfg.StandInPrefix)
+			wanted[standIn] = standIn.With(rule.Taint.Value)
 		}
 	}
 	return wanted
 }
 
 // trySet tries, as the agent of a Node, to set taints beside those that are there.
-func (s *scene) trySet(ctx context.Context, node string, wanted []taints.Taint) error {
-	read, err := s.me.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+func (s *scene) trySet(ctx context.Context, name string, wanted map[taints.Pair]taints.Taint) error {
+	node, err := s.me.Node(ctx, name)
 	if err != nil {
 		return err
 	}
-	now := apiserver.NodeOf(read)
-	after := slices.Clone(now.Taints)
-	for _, taint := range wanted {
-		if !now.Has(taint.Pair()) {
+	after := slices.Clone(node.Taints)
+	for pair, taint := range wanted {
+		if !node.Has(pair) {
 			after = append(after, taint)
 		}
 	}
-	agent, err := s.agent(node)
+	agent, err := s.agent(name)
 	if err != nil {
 		return err
 	}
-	_, err = tryPatch(ctx, agent, account, node, map[string]any{"spec": map[string]any{"taints": after}})
+	_, err = tryPatch(ctx, agent, account, name, map[string]any{"spec": map[string]any{"taints": after}})
 	return err
 }
 

@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -138,21 +137,14 @@ func tryCreate(manager string) metav1.CreateOptions {
 
 func (s *scene) checkValidating(context.Context) (Line, error) {
 	if _, isServed := s.served["validatingadmissionpolicies"]; !isServed {
-		return fail("ValidatingAdmissionPolicy is not served%s", because(s.servedErr)), nil
+		return fail("ValidatingAdmissionPolicy is not served"), s.servedErr
 	}
 	return ok("ValidatingAdmissionPolicy is served"), nil
 }
 
 func (s *scene) checkMutating(context.Context) (Line, error) {
 	if _, isServed := s.served[installation.MutatingPolicies]; !isServed {
-		return warn("MutatingAdmissionPolicy is not served%s: the well-known taints cannot be kept", because(s.servedErr)), nil
+		return warn("MutatingAdmissionPolicy is not served: the well-known taints cannot be kept"), s.servedErr
 	}
 	return ok("MutatingAdmissionPolicy is served: the well-known taints can be kept"), nil
-}
-
-func because(err error) string {
-	if err == nil {
-		return ""
-	}
-	return ": " + errors.Unwrap(err).Error()
 }

@@ -94,11 +94,12 @@ const (
 func (c *Client) PolicyVersions(ctx context.Context) (map[string]schema.GroupVersion, error) {
 	served := map[string]schema.GroupVersion{}
 	for _, version := range []schema.GroupVersion{admissionv1beta1.SchemeGroupVersion, admissionv1.SchemeGroupVersion} {
-		path := "/apis/" + version.String()
-		var list metav1.APIResourceList
-		err := c.Discovery().RESTClient().Get().AbsPath(path).Do(ctx).Into(&list)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("%s: %w", path, err)
+		list, err := c.Discovery().ServerResourcesForGroupVersionWithContext(ctx, version.String())
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", version, err)
 		}
 		for _, r := range list.APIResources {
 			served[r.Name] = version

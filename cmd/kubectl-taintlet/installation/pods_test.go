@@ -13,3 +13,11 @@ func TestReleaseOf(t *testing.T) {
 		}
 	}
 }
+
+// Of a configuration that is invalid nothing is used.
+func TestAnInvalidConfigurationIsNone(t *testing.T) {
+	i := Installation{Config: new("apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\nmemory: {availablePercent: 500}\n")}
+	if cfg, err := i.Configuration(); cfg != nil || err == nil {
+		t.Errorf("%v, %v", cfg, err)
+	}
+}

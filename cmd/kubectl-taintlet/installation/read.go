@@ -259,7 +259,11 @@ func (i *Installation) Configuration() (*config.Config, error) {
 	if i.Config == nil {
 		return nil, nil
 	}
-	return config.HostSchema().Decode([]byte(*i.Config))
+	cfg, err := config.HostSchema().Decode([]byte(*i.Config))
+	if err != nil {
+		return nil, err
+	}
+	return cfg, nil
 }
 
 // fieldsOf are the fields that an entry of managed fields names, by the first part of their
