@@ -34,8 +34,7 @@ type Line struct {
 	// Name tells the check from all others.
 	Name  string `json:"name"`
 	State State  `json:"state"`
-	// Text says what was found.
-	Text string `json:"text"`
+	Text  string `json:"text"`
 	// Code and Node are those of a Finding.
 	Code status.Code `json:"code,omitempty"`
 	Node string      `json:"node,omitempty"`
@@ -130,7 +129,6 @@ type group struct {
 	checks []check
 }
 
-// installed are the checks of an installation.
 func installed() []group {
 	return []group{
 		{"cluster", []check{
@@ -197,7 +195,6 @@ func configurationChecks() []check {
 	}
 }
 
-// agentChecks are those of the agents that run.
 func agentChecks() []check {
 	notRunning := []status.Code{status.DaemonSetMissing, status.DaemonSetSelectsNoNode, status.AgentMissing, status.AgentPending, status.AgentNotStarted, status.AgentNotReady}
 	return []check{
@@ -216,7 +213,6 @@ func agentChecks() []check {
 	}
 }
 
-// hostChecks are those of the hosts, as the Nodes tell of them.
 func hostChecks() []check {
 	return []check{
 		{name: "host-network", whether: "whether the agents have hostNetwork", ask: (*scene).checkHostNetwork, link: "docs/troubleshooting.md#a-condition-is-unknown",
@@ -235,7 +231,6 @@ func hostChecks() []check {
 	}
 }
 
-// before are the checks that need no installation.
 func before() []group {
 	return []group{
 		{"cluster", []check{

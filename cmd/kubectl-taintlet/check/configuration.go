@@ -56,7 +56,6 @@ func (s *scene) checkOverrides(context.Context) (Line, error) {
 	return ok("each override applies to a Node: %d", len(s.inUse.Overrides)), nil
 }
 
-// checkSlots says how many Nodes may evict.
 func (s *scene) checkSlots(context.Context) (Line, error) {
 	if !slices.ContainsFunc(s.inUse.Policy().Rules, func(r decide.Rule) bool { return r.Level == probes.Critical }) {
 		return ok("eviction is off: no rule for level Critical"), nil

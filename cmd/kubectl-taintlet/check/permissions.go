@@ -84,8 +84,7 @@ func (s *scene) checkBounded(ctx context.Context) (Line, error) {
 	return ok("the agents may not read Secrets, nor create or delete pods and Nodes"), err
 }
 
-// tokenFor is how long the token lives that the check asks for, in seconds: the
-// shortest that the API server grants.
+// tokenFor is in seconds the shortest life of a token that the API server grants.
 const tokenFor = 600
 
 func (s *scene) checkToken(ctx context.Context) (Line, error) {

@@ -34,7 +34,6 @@ func Run(ctx context.Context, o Options) (isWell bool, err error) {
 	return isWell, report.print(o.Out, o.Output)
 }
 
-// make makes the checks once.
 func (o Options) make(ctx context.Context) (report Report, err error) {
 	s, err := newScene(ctx, o)
 	if err != nil {
@@ -68,7 +67,6 @@ func (o Options) make(ctx context.Context) (report Report, err error) {
 // maxOfACheck is how many Findings of one check are shown.
 const maxOfACheck = 5
 
-// lines makes the check: a line for each Finding that answers it, or one for its answer.
 func (c check) lines(ctx context.Context, s *scene) (lines []Line) {
 	for _, f := range s.report.Findings {
 		if slices.Contains(c.codes, f.Code) {
@@ -85,7 +83,6 @@ func (c check) lines(ctx context.Context, s *scene) (lines []Line) {
 	return lines
 }
 
-// answer is that of a check without Findings.
 func (c check) answer(ctx context.Context, s *scene) Line {
 	whether := cmp.Or(c.whether, c.name)
 	unread := slices.IndexFunc(s.report.Unread, func(u installation.Unread) bool { return u.Part == c.part })
@@ -126,7 +123,6 @@ func (c check) complete(line Line) Line {
 	return line
 }
 
-// finding is the line of a Finding.
 func (c check) finding(f status.Finding) Line {
 	line := Line{State: Warning, Text: f.Text, Code: f.Code, Node: f.Node, Command: f.Command}
 	if f.Severity == status.Failure {
@@ -138,7 +134,6 @@ func (c check) finding(f status.Finding) Line {
 	return c.complete(line)
 }
 
-// where returns the lines of which that holds.
 func (r Report) where(holds func(Line) bool) (lines []Line) {
 	for _, g := range r.Groups {
 		lines = append(lines, slices.DeleteFunc(slices.Clone(g.Lines), func(l Line) bool { return !holds(l) })...)
@@ -179,7 +174,6 @@ func (o Options) await(ctx context.Context, report Report, err error) (Report, e
 // their configuration.
 func rolledOut() []string { return []string{"images", "daemonset", "in-force"} }
 
-// isSettled reports whether nothing failed, and no roll-out goes on.
 func (r Report) isSettled() bool { return len(r.unsettled()) == 0 }
 
 func (r Report) unsettled() []Line {
@@ -188,7 +182,6 @@ func (r Report) unsettled() []Line {
 	})
 }
 
-// reason says in one line what is waited for.
 func reason(r Report, err error) string {
 	if err != nil {
 		return err.Error()

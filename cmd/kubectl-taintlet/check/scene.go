@@ -42,7 +42,6 @@ type scene struct {
 	namespace string
 	port      int // of the hosts, where the agents listen
 
-	// version is that of the API server.
 	version    string
 	versionErr error
 
@@ -67,7 +66,6 @@ type scene struct {
 	said map[string][]string
 }
 
-// newScene reads what the checks share.
 func newScene(ctx context.Context, o Options) (*scene, error) {
 	me, err := installation.NewClient(o.Config)
 	if err != nil {
@@ -100,10 +98,8 @@ func (s *scene) reach(ctx context.Context) error {
 	return nil
 }
 
-// user is the agents' user, whom the checks ask about.
 func (s *scene) user() rest.ImpersonationConfig { return installation.User(s.namespace, account) }
 
-// agent asks as the agent of a Node.
 func (s *scene) agent(node string) (*installation.Client, error) {
 	user := s.user()
 	user.Extra = map[string][]string{nodeExtra: {node}}
@@ -134,7 +130,6 @@ func tryPatch(ctx context.Context, as *installation.Client, manager, node string
 // errNoNodes says that a check needs Nodes.
 var errNoNodes = errors.New("the cluster has no Nodes")
 
-// read reads what is installed, and the Nodes page by page.
 func (s *scene) read(ctx context.Context, program string) error {
 	i, err := s.me.Read(ctx, s.namespace)
 	if err != nil {
@@ -160,7 +155,6 @@ func (s *scene) read(ctx context.Context, program string) error {
 	return nil
 }
 
-// add takes in a Node.
 func (s *scene) add(node *taints.Node, policy *decide.Policy) {
 	name := strings.Clone(node.Name)
 	s.names = append(s.names, name)
@@ -202,17 +196,14 @@ func isOldKernel(release string) bool {
 	return err == nil && found.LessThan(version.MajorMinor(4, 20))
 }
 
-// denied reports whether the policy refused a request.
 func denied(err error, policy string) bool {
 	return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+policy+"'")
 }
 
-// mayNotImpersonate reports whether the check itself lacks a permission.
 func mayNotImpersonate(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "impersonate")
 }
 
-// agents returns the DaemonSet.
 func (s *scene) agents() (*appsv1.DaemonSet, error) {
 	for _, d := range s.installation.DaemonSets {
 		if d.Name == account {

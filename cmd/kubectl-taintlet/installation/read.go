@@ -59,15 +59,13 @@ type Installation struct {
 	Validating, Mutating                 []*admissionv1.ValidatingAdmissionPolicy
 	ValidatingBindings, MutatingBindings []*admissionv1.ValidatingAdmissionPolicyBinding
 	Slots                                []*coordinationv1.Lease
-	// Events are taintlet's about Nodes.
-	Events []*corev1.Event
+	Events                               []*corev1.Event
 	// PodEvents are those of kubelets about probes of agents that failed, and Refused those
 	// of the controller of the DaemonSet about pods that it was not allowed to create.
 	PodEvents, Refused []*corev1.Event
 	// MayNot are the permissions that the agents' account lacks, of those that it cannot
 	// do without.
 	MayNot []string
-	// Unread are the parts that could not be read.
 	Unread []Unread
 }
 
@@ -239,7 +237,6 @@ func At(e *corev1.Event) time.Time {
 	return e.CreationTimestamp.Time
 }
 
-// readPermissions asks whether the agents are allowed to do what no agent can do without.
 func (c *Client) readPermissions(ctx context.Context, i *Installation) error {
 	for _, needed := range []Permission{{Verb: "watch", Resource: "nodes"}, {Verb: "patch", Resource: "nodes"}, {Verb: "patch", Resource: "nodes", Subresource: "status"}} {
 		isAllowed, err := c.MayAgents(ctx, i.Namespace, needed)

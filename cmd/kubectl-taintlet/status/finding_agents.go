@@ -107,7 +107,6 @@ func missing(f facts, byNode map[string][]*corev1.Pod) []Finding {
 	return all
 }
 
-// podFinding judges one agent's pod.
 func podFinding(f facts, pod *corev1.Pod) (Finding, bool) {
 	i, node := f.installation, pod.Spec.NodeName
 	describe := commandOn("kubectl --namespace=%s describe pod %s", i.Namespace, pod.Name)
@@ -141,7 +140,6 @@ func podFinding(f facts, pod *corev1.Pod) (Finding, bool) {
 	return Finding{}, false
 }
 
-// notRunning judges a container that waits to be started, or has ended.
 func notRunning(f facts, pod *corev1.Pod, c *corev1.ContainerStatus, describe, previous string) Finding {
 	ended := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
 	code, command := AgentNotStarted, describe
@@ -162,7 +160,6 @@ func notRunning(f facts, pod *corev1.Pod, c *corev1.ContainerStatus, describe, p
 
 func isOutOfMemory(e corev1.ContainerStateTerminated) bool { return e.Reason == "OOMKilled" }
 
-// endText says how a container ended.
 func endText(e corev1.ContainerStateTerminated) string {
 	const fatal = 128 // and the number of the signal, as a shell has it
 	switch {
@@ -199,7 +196,6 @@ func newestMessage(f facts, all []*corev1.Event, name string) string {
 	return reasonOf("", newest.Message)
 }
 
-// lastSign says when the agent most recently wrote the Node; empty where that is not known.
 func lastSign(f facts, node string) string {
 	at, found := slices.BinarySearchFunc(f.nodes, node, func(n Node, name string) int { return strings.Compare(n.Name, name) })
 	if !found || f.nodes[at].LastSign == nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
-// configuration finds what is wrong with the ConfigMap, and which agents refuse theirs.
 func configuration(f facts, cfg *config.Config, invalid error) []Finding {
 	i := f.installation
 	all := refused(f)
@@ -92,7 +91,6 @@ func refused(f facts) (all []Finding) {
 	return all
 }
 
-// slots finds the Leases that the configuration needs and that are not there.
 func slots(f facts, cfg *config.Config) []Finding {
 	i := f.installation
 	if !i.Knows(installation.PartSlots) || cfg == nil || !usesSlots(cfg, *i.Config) {

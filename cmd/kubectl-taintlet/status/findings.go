@@ -102,7 +102,6 @@ func (c Code) dependsOn() []Code {
 	return []Code{NotInstalled}
 }
 
-// unexplained returns the Findings that no other one explains.
 func unexplained(all []Finding) []Finding {
 	return slices.DeleteFunc(slices.Clone(all), func(f Finding) bool {
 		return slices.ContainsFunc(all, func(other Finding) bool {
@@ -116,10 +115,8 @@ type facts struct {
 	// installation is what the API server has; nil: nobody asked.
 	installation *installation.Installation
 	// nodes are those that an agent has written.
-	nodes []Node
-	// now is the time of the API server.
-	now time.Time
-	// version is that of this program.
+	nodes   []Node
+	now     time.Time
 	version string
 }
 
@@ -171,7 +168,6 @@ func EventsOf(node string) string {
 	return commandOn("kubectl --namespace=default events --for=node/%s", node)
 }
 
-// reinstall is the command that puts back what the chart or the manifest installs.
 func reinstall(i *installation.Installation) string {
 	if i.Release != "" {
 		return commandOn("helm --namespace=%[1]s get manifest %[2]s | kubectl --namespace=%[1]s apply --filename=-", i.Namespace, i.Release)
@@ -179,7 +175,6 @@ func reinstall(i *installation.Installation) string {
 	return "kubectl apply --filename=deploy/taintlet.yaml"
 }
 
-// hosts finds what the Nodes themselves tell.
 func hosts(f facts) []Finding {
 	var all []Finding
 	for _, n := range f.nodes {

@@ -43,8 +43,7 @@ func NewFleet(names []string, silentAfter time.Duration) *Fleet {
 	return &Fleet{policy: config.Default().Policy(), names: names, silentAfter: silentAfter, nodes: map[string]Node{}, config: config.Default()}
 }
 
-// Reset forgets all Nodes.
-func (f *Fleet) Reset() { clear(f.nodes) }
+func (f *Fleet) reset() { clear(f.nodes) }
 
 // Add takes in a Node as it is now.
 func (f *Fleet) Add(node *taints.Node) {
@@ -52,7 +51,7 @@ func (f *Fleet) Add(node *taints.Node) {
 	case len(f.names) > 0 && !slices.Contains(f.names, node.Name):
 		return
 	case f.Selector != nil && !f.Selector.Matches(labels.Set(node.Labels)):
-		f.Remove(node.Name)
+		f.remove(node.Name)
 		return
 	}
 	n := read(node, f.policy)
@@ -73,11 +72,9 @@ func notHealthy(all []Condition) []Condition {
 	return some
 }
 
-// Remove forgets a Node.
-func (f *Fleet) Remove(name string) { delete(f.nodes, name) }
+func (f *Fleet) remove(name string) { delete(f.nodes, name) }
 
-// Has reports whether the Node is known.
-func (f *Fleet) Has(name string) bool {
+func (f *Fleet) has(name string) bool {
 	_, found := f.nodes[name]
 	return found
 }
@@ -108,7 +105,6 @@ func (f *Fleet) Report(now time.Time) Report {
 	return r
 }
 
-// isSilent reports whether the last sign of the agent is too old.
 func (f *Fleet) isSilent(n Node, now time.Time) bool {
 	limit := cmp.Or(f.silentAfter, f.config.Heartbeat.Duration*5/2)
 	return limit > 0 && (n.LastSign == nil || now.Sub(*n.LastSign) > limit)
@@ -145,7 +141,6 @@ func (s *Summary) count(n Node, now time.Time) {
 	}
 }
 
-// of is the number of Nodes with a State.
 func (s *Summary) of(state State) *int {
 	return map[State]*int{
 		NoAgent: &s.WithoutAgent, Healthy: &s.Healthy, Tainted: &s.Tainted, Degraded: &s.Degraded, Unknown: &s.Unknown, Down: &s.Down, Silent: &s.Silent,
@@ -160,11 +155,10 @@ func (f *Fleet) IsWell(r Report) bool {
 	hasFailed := slices.ContainsFunc(r.Findings, func(p Finding) bool {
 		return p.Severity == Failure && (!isAsked || p.Node != "")
 	})
-	isMissing := slices.ContainsFunc(f.names, func(name string) bool { return !f.Has(name) })
+	isMissing := slices.ContainsFunc(f.names, func(name string) bool { return !f.has(name) })
 	return r.Summary.Agents > 0 && r.Summary.Healthy == r.Summary.Agents && (!isAsked || r.Summary.WithoutAgent == 0) && !hasFailed && !isMissing
 }
 
-// urgency is less for what is to be shown first.
 func (n Node) urgency() int {
 	order := []State{Down, Silent, Tainted, Degraded, Unknown, Healthy, NoAgent}
 	urgency := 2 * slices.Index(order, n.State)
@@ -202,7 +196,7 @@ func (f *Fleet) install(r *Report, known []Node, now time.Time) {
 	}
 	r.Findings = find(facts{f.installation, known, now, f.Version})
 	if len(f.names) > 0 || f.Selector != nil {
-		r.Findings = slices.DeleteFunc(r.Findings, func(p Finding) bool { return p.Node != "" && !f.Has(p.Node) })
+		r.Findings = slices.DeleteFunc(r.Findings, func(p Finding) bool { return p.Node != "" && !f.has(p.Node) })
 	}
 }
 

@@ -28,8 +28,7 @@ type podNames struct {
 	// pods are those that are known, and askedAt is when a Node was asked for its pods.
 	pods    map[string]Culprit
 	askedAt map[string]time.Time
-	// failed is the error of the newest request.
-	failed error
+	failed  error
 }
 
 func newPodNames(list listPods) *podNames {
@@ -69,7 +68,6 @@ func (p *podNames) resolve(ctx context.Context, r *Report, now time.Time) {
 	}
 }
 
-// listTimeout is how long a Report waits for the pods of one Node.
 const listTimeout = 5 * time.Second
 
 // configAnnotation is the UID that the kubelet gave a static pod. The pod that the API server
@@ -104,7 +102,6 @@ func podLister(client *installation.Client) listPods {
 	}
 }
 
-// text is the message with the names of pods in the place of UIDs.
 func (c Condition) text() string {
 	text := c.Message
 	for _, pod := range c.Culprits {

@@ -12,7 +12,7 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// maxTaints bounds how many taints of a Node are shown.
+// maxTaints and maxForeign bound how many taints of a Node, and conditions of others, are shown.
 const maxTaints = 16
 
 // maxFlaps is what a forged record may claim.
@@ -80,7 +80,6 @@ func mistypedPause(value string, policy *decide.Policy) string {
 	return ""
 }
 
-// repairOf returns what the Node says of a repair of its host; nil: it needs none.
 func repairOf(node *taints.Node) *Repair {
 	c := node.Condition(decide.RepairType)
 	if c == nil || c.Status != taints.ConditionTrue {
@@ -136,10 +135,8 @@ func isOurs(taint taints.Taint, remembered decide.Status, held []string) bool {
 	return slices.Contains(remembered.Owned, taint.Pair()) || isHeld(taint, held) || isStandIn(taint)
 }
 
-// maxForeign bounds how many conditions of others are shown.
 const maxForeign = 32
 
-// foreign returns what others wrote on the Node; nil: nothing.
 func foreign(node *taints.Node, remembered decide.Status, policy *decide.Policy) *Foreign {
 	f := &Foreign{IsUnschedulable: node.IsUnschedulable}
 	held := taints.HeldKeys(node)
@@ -203,7 +200,6 @@ func (n *Node) place(node *taints.Node, remembered decide.Status, policy *decide
 	}
 }
 
-// conditionNamed returns the condition whose key has the same name, under any prefix.
 func conditionNamed(key string, policy *decide.Policy) string {
 	for _, condition := range policy.Conditions {
 		_, name, _ := strings.Cut(condition.TaintKey, "/")
@@ -214,7 +210,6 @@ func conditionNamed(key string, policy *decide.Policy) string {
 	return ""
 }
 
-// stateOfItself is the State but for silence.
 func (n *Node) stateOfItself() State {
 	var isTainted, anyBad, anyUnknown bool
 	for _, c := range n.Conditions {

@@ -15,9 +15,7 @@ import (
 
 // Format says how a Report is laid out for people.
 type Format struct {
-	// Wide shows all columns and whole messages.
-	Wide bool
-	// NoHeaders shows the rows and nothing else.
+	Wide      bool
 	NoHeaders bool
 	// Columns is how many there are; 0: any number. Rows is the same of lines.
 	Columns, Rows int
@@ -41,7 +39,6 @@ const (
 	maxMessage = 2048
 )
 
-// shorten cuts a text to so many runes.
 func shorten(text string, most int) string {
 	if utf8.RuneCountInString(text) <= most {
 		return text
@@ -69,7 +66,6 @@ func (r Report) Lines(f Format) []string {
 	return bounded(lines, f)
 }
 
-// bounded leaves out the lines for which there is no room.
 func bounded(lines []string, f Format) []string {
 	if f.Rows == 0 || len(lines) <= f.Rows {
 		return lines
@@ -116,8 +112,6 @@ func (s Summary) String() string {
 	return line
 }
 
-// cards are a block for each Node that was asked for: its agent, and what others wrote on
-// the Node. taintlet's own conditions are in the table.
 func (r Report) cards(f Format) []string {
 	var lines []string
 	for _, n := range r.Nodes {
@@ -137,10 +131,8 @@ func (r Report) cards(f Format) []string {
 	return lines
 }
 
-// labelWidth is how many columns the label of a field takes.
 const labelWidth = 18
 
-// field is one line of a card.
 type field struct{ label, text string }
 
 func (n Node) fields(r Report) []field {
@@ -166,7 +158,6 @@ func (n Node) fields(r Report) []field {
 	return append(fields, field{"events", EventsOf(n.Name)})
 }
 
-// agentText says which agents' pods are on the Node; empty: nobody asked.
 func (n Node) agentText(r Report) string {
 	var parts []string
 	for _, p := range n.Pods {
@@ -199,7 +190,6 @@ func daemonSetOf(d *appsv1.DaemonSet) DaemonSet {
 	}
 }
 
-// podsOf are the agents' pods on a Node.
 func podsOf(pods []*corev1.Pod) []Pod {
 	var all []Pod
 	for _, p := range pods {
@@ -216,7 +206,6 @@ func podsOf(pods []*corev1.Pod) []Pod {
 	return all
 }
 
-// installedLines are the lines about what is installed.
 func (r Report) installedLines() []string {
 	var lines []string
 	for _, d := range r.DaemonSets {
@@ -242,7 +231,6 @@ func (r Report) installedLines() []string {
 	return lines
 }
 
-// slotsLine says which Nodes hold the eviction slots.
 func (r Report) slotsLine() string {
 	free := 0
 	var held []string
@@ -261,7 +249,6 @@ func (r Report) slotsLine() string {
 	return strings.Join(append([]string{fmt.Sprintf("eviction slots: %d, %d free", len(r.Slots), free)}, held...), "; ")
 }
 
-// maxOfACode is how many Findings of one kind are shown.
 const maxOfACode = 5
 
 // findingLines are the Findings, each with the next command. Commands are not wrapped, so

@@ -22,17 +22,14 @@ const Kind = "FleetStatus"
 // Report is what is shown. Fields are only ever added within a version.
 type Report struct {
 	metav1.TypeMeta `json:",inline"`
-	// Time is when the Report was made, by the API server's clock.
+	// Time is by the API server's clock.
 	Time    time.Time `json:"time"`
 	Summary Summary   `json:"summary"`
 	// DaemonSets are the agents'; empty: there is none, or nobody asked.
-	DaemonSets []DaemonSet `json:"daemonSets,omitempty"`
-	// Slots are the eviction slots.
-	Slots []Slot `json:"slots,omitempty"`
-	// Unread are the parts of the installation that could not be read.
-	Unread []installation.Unread `json:"unread,omitempty"`
-	// Findings are everything that is wrong with the installation and its agents.
-	Findings []Finding `json:"findings,omitempty"`
+	DaemonSets []DaemonSet           `json:"daemonSets,omitempty"`
+	Slots      []Slot                `json:"slots,omitempty"`
+	Unread     []installation.Unread `json:"unread,omitempty"`
+	Findings   []Finding             `json:"findings,omitempty"`
 	// Nodes are those that are not healthy, or those that were asked for, the worst first.
 	Nodes []Node `json:"nodes"`
 }
@@ -47,11 +44,10 @@ type DaemonSet struct {
 	Name      string `json:"name"`
 	// Desired is how many Nodes are to have an agent, Ready how many have one that is
 	// ready, and Missing how many have no pod.
-	Desired int `json:"desired"`
-	Ready   int `json:"ready"`
-	Missing int `json:"missing"`
-	// Image is that of the agents to be started.
-	Image string `json:"image,omitempty"`
+	Desired int    `json:"desired"`
+	Ready   int    `json:"ready"`
+	Missing int    `json:"missing"`
+	Image   string `json:"image,omitempty"`
 }
 
 // Slot is a Lease that lets one Node evict.

@@ -79,10 +79,8 @@ func (r Report) table(f Format) []string {
 	return lines
 }
 
-// columnGap is how many spaces are between two columns.
 const columnGap = 2
 
-// width is that of a row with some columns.
 func width(columns, widths []int) int {
 	all := -columnGap
 	for _, column := range columns {
@@ -91,7 +89,6 @@ func width(columns, widths []int) int {
 	return all
 }
 
-// line is a row in one line.
 func (f Format) line(row []string, columns, widths []int) string {
 	var text strings.Builder
 	for i, column := range columns {
@@ -147,7 +144,6 @@ func colourOfLevel(level string) terminal.Colour {
 	return ""
 }
 
-// rows are the Node's rows, each with a cell for each heading.
 func (n Node) rows(now time.Time, wide bool) [][]string {
 	var rows [][]string
 	if message := n.message(now); message != "" {
@@ -189,7 +185,6 @@ func (n Node) rows(now time.Time, wide bool) [][]string {
 	return rows
 }
 
-// age is the time since then; empty: it is not known.
 func age(now, then time.Time) string {
 	if then.IsZero() {
 		return ""
@@ -203,7 +198,6 @@ func withoutSince(message string) string {
 	return regexp.MustCompile(`; (critical )?since (\d{4}-\d\d-\d\d )?\d\d:\d\d UTC`).ReplaceAllString(message, "")
 }
 
-// message is what there is to say of the Node as a whole; empty: nothing.
 func (n Node) message(now time.Time) string {
 	var parts []string
 	switch n.State {
@@ -239,7 +233,6 @@ func (n Node) message(now time.Time) string {
 	return strings.Join(parts, "; ")
 }
 
-// pause says what stops new taints on the Node.
 func (n Node) pause() string {
 	switch {
 	case n.mistypedPause != "":

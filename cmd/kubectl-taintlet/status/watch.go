@@ -145,13 +145,13 @@ func (s fleetStore) Update(object any) error {
 
 func (s fleetStore) Delete(object any) error {
 	name := object.(*corev1.Node).Name //nolint:forcetypeassert // as above
-	send(s.ctx, s.changes, func() { s.fleet.Remove(name) })
+	send(s.ctx, s.changes, func() { s.fleet.remove(name) })
 	return nil
 }
 
 func (s fleetStore) Replace(objects []any, _ string) error {
 	send(s.ctx, s.changes, func() {
-		s.fleet.Reset()
+		s.fleet.reset()
 		for _, object := range objects {
 			s.fleet.Add(apiserver.NodeOf(object.(*corev1.Node))) //nolint:forcetypeassert // as above
 		}
