@@ -181,7 +181,11 @@ func (f *Fleet) install(r *Report, known []Node, now time.Time) {
 	if i := f.installation; i != nil {
 		r.Unread = slices.Clone(i.Unread)
 		for _, d := range i.DaemonSets {
-			r.DaemonSets = append(r.DaemonSets, daemonSetOf(d))
+			r.DaemonSets = append(r.DaemonSets, DaemonSet{
+				Namespace: terminal.Clean(d.Namespace, maxName), Name: terminal.Clean(d.Name, maxName),
+				Desired: int(d.Status.DesiredNumberScheduled), Ready: int(d.Status.NumberReady), Missing: int(max(0, d.Status.DesiredNumberScheduled-d.Status.CurrentNumberScheduled)),
+				Image: terminal.Clean(installation.Agent(&d.Spec.Template.Spec).Image, maxTaint),
+			})
 		}
 		for _, lease := range i.Slots {
 			slot := Slot{Name: terminal.Clean(lease.Name, maxName), Holder: terminal.Clean(*cmp.Or(lease.Spec.HolderIdentity, new("")), maxName)}

@@ -6,7 +6,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
@@ -100,20 +99,24 @@ func (s Summary) String() string {
 	if s.Agents == 0 {
 		line = "no agents"
 	}
-	if s.WithoutAgent > 0 {
-		line += fmt.Sprintf("; %s without an agent", terminal.Count(s.WithoutAgent, "node"))
-	}
-	if s.Paused > 0 {
-		line += fmt.Sprintf("; %s paused", terminal.Count(s.Paused, "node"))
-	}
-	if s.Maintenance > 0 {
-		line += fmt.Sprintf("; %s under maintenance", terminal.Count(s.Maintenance, "node"))
+	for _, other := range []struct {
+		count int
+		what  string
+	}{{s.WithoutAgent, "without an agent"}, {s.Paused, "paused"}, {s.Maintenance, "under maintenance"}} {
+		if other.count > 0 {
+			line += fmt.Sprintf("; %s %s", terminal.Count(other.count, "node"), other.what)
+		}
 	}
 	return line
 }
 
-func (r Report) cards(f Format) []string {
-	var lines []string
+func (r Report) cards(f Format) (lines []string) {
+	const labelWidth = 18
+	add := func(label, text string) {
+		if text != "" {
+			lines = append(lines, terminal.Wrap(text, fmt.Sprintf("  %-*s", labelWidth, label), strings.Repeat(" ", labelWidth+2), f.Columns)...)
+		}
+	}
 	for _, n := range r.Nodes {
 		if !n.asked {
 			continue
@@ -122,40 +125,26 @@ func (r Report) cards(f Format) []string {
 			lines = append(lines, "")
 		}
 		lines = append(lines, f.paint(n.Name+": "+string(n.State), colourOfLevel(string(n.State))))
-		for _, field := range n.fields(r) {
-			if field.text != "" {
-				lines = append(lines, terminal.Wrap(field.text, fmt.Sprintf("  %-*s", labelWidth, field.label), strings.Repeat(" ", labelWidth+2), f.Columns)...)
+		add("agent", n.agentText(r))
+		if n.LastSign != nil {
+			add("last sign", strings.TrimSuffix(ago(r.Time, *n.LastSign)+", by the agent "+n.Agent, ", by the agent "))
+		}
+		for _, s := range r.Slots {
+			if s.Holder == n.Name {
+				add("eviction slot", s.Name)
 			}
 		}
+		if n.Foreign != nil {
+			taints := strings.Join(n.Foreign.Taints, ", ")
+			if n.Foreign.IsUnschedulable {
+				taints = strings.TrimSuffix("cordoned; "+taints, "; ")
+			}
+			add("other taints", taints)
+			add("other conditions", strings.Join(n.Foreign.Conditions, ", "))
+		}
+		add("events", EventsOf(n.Name))
 	}
 	return lines
-}
-
-const labelWidth = 18
-
-type field struct{ label, text string }
-
-func (n Node) fields(r Report) []field {
-	fields := []field{{"agent", n.agentText(r)}}
-	if n.LastSign != nil {
-		fields = append(fields, field{"last sign", age(r.Time, *n.LastSign) + " ago"})
-	}
-	for _, s := range r.Slots {
-		if s.Holder == n.Name {
-			fields = append(fields, field{"eviction slot", s.Name})
-		}
-	}
-	if n.Repair != nil {
-		fields = append(fields, field{"repair needed", n.Repair.Message})
-	}
-	if n.Foreign != nil {
-		taints := strings.Join(n.Foreign.Taints, ", ")
-		if n.Foreign.IsUnschedulable {
-			taints = strings.TrimSuffix("cordoned; "+taints, "; ")
-		}
-		fields = append(fields, field{"other taints", taints}, field{"other conditions", strings.Join(n.Foreign.Conditions, ", ")})
-	}
-	return append(fields, field{"events", EventsOf(n.Name)})
 }
 
 func (n Node) agentText(r Report) string {
@@ -179,15 +168,6 @@ func (n Node) agentText(r Report) string {
 		parts = append(parts, text)
 	}
 	return strings.Join(parts, "; ")
-}
-
-func daemonSetOf(d *appsv1.DaemonSet) DaemonSet {
-	s := d.Status
-	return DaemonSet{
-		Namespace: terminal.Clean(d.Namespace, maxName), Name: terminal.Clean(d.Name, maxName),
-		Desired: int(s.DesiredNumberScheduled), Ready: int(s.NumberReady), Missing: int(max(0, s.DesiredNumberScheduled-s.CurrentNumberScheduled)),
-		Image: terminal.Clean(installation.Agent(&d.Spec.Template.Spec).Image, maxTaint),
-	}
 }
 
 func podsOf(pods []*corev1.Pod) []Pod {

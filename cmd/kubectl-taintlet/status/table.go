@@ -146,7 +146,7 @@ func colourOfLevel(level string) terminal.Colour {
 
 func (n Node) rows(now time.Time, wide bool) [][]string {
 	var rows [][]string
-	if message := n.message(now); message != "" {
+	if message := n.message(); message != "" {
 		row := []string{nodeColumn: n.Name, levelColumn: string(n.State), heldColumn: n.pause(), messageColumn: message}
 		if (n.State == Silent || n.State == Down) && n.LastSign != nil {
 			row[sinceColumn] = age(now, *n.LastSign)
@@ -198,7 +198,7 @@ func withoutSince(message string) string {
 	return regexp.MustCompile(`; (critical )?since (\d{4}-\d\d-\d\d )?\d\d:\d\d UTC`).ReplaceAllString(message, "")
 }
 
-func (n Node) message(now time.Time) string {
+func (n Node) message() string {
 	var parts []string
 	switch n.State {
 	case NoAgent:
@@ -213,10 +213,6 @@ func (n Node) message(now time.Time) string {
 			said += "; the rows below are the last report of the agent"
 		}
 		parts = append(parts, said)
-	default:
-		if n.asked && n.LastSign != nil {
-			parts = append(parts, fmt.Sprintf("%s wrote this Node %s ago", strings.TrimSpace("the agent "+n.Agent), age(now, *n.LastSign)))
-		}
 	}
 	if n.Problem != "" {
 		parts = append(parts, n.Problem)
