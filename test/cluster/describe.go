@@ -50,7 +50,7 @@ func Timeless(text string) string {
 		{`(on …, threshold … %[^\n]* above) \S+ (%|\SiB)`, "$1 … %"},
 		{`; \S+ \SiB written in [^;\n]*`, ""},        // on a large disk it is too little to tell
 		{`no carrier on [^;\n]*`, "no carrier on …"}, // this machine's interface and routes
-		{`the agent \S+ wrote`, "the agent … wrote"},
+		{`by the agent \S+`, "by the agent …"},
 		{`-{3,}`, "…"},
 	} {
 		text = regexp.MustCompile(volatile[0]).ReplaceAllString(text, volatile[1])
