@@ -97,7 +97,7 @@ func (r report) frame(now time.Time, colours bool) []string {
 	for _, c := range r.Conditions {
 		var colour terminal.Colour
 		if colours {
-			colour = colourOf(c.Level)
+			colour = map[probes.Level]terminal.Colour{probes.OK: terminal.Green, probes.Degraded: terminal.Yellow, probes.Critical: terminal.Red, probes.Unknown: terminal.Magenta}[c.Level]
 		}
 		lines = append(lines,
 			fmt.Sprintf("%-18s  %s  %s %3d", c.Condition, colour.Paint(fmt.Sprintf("%-8s", c.Level)), colour.Paint(bar(c.Severity)), c.Severity),
@@ -115,20 +115,7 @@ const barCells = 12
 // bar draws a severity of 0 to 100, with a mark at the threshold.
 func bar(severity int) string {
 	full := min(2*barCells, max(0, severity*2*barCells/100))
-	cells := strings.Repeat("█", full) + strings.Repeat("·", 2*barCells-full)
-	half := []rune(cells)
-	return string(half[:barCells]) + "│" + string(half[barCells:])
-}
-
-// colourOf is green, yellow, red, and magenta for what is not known.
-func colourOf(level probes.Level) terminal.Colour {
-	switch level {
-	case probes.OK:
-		return terminal.Green
-	case probes.Degraded:
-		return terminal.Yellow
-	case probes.Critical:
-		return terminal.Red
-	}
-	return terminal.Magenta
+	left, right := min(full, barCells), max(0, full-barCells)
+	half := func(full int) string { return strings.Repeat("█", full) + strings.Repeat("·", barCells-full) }
+	return half(left) + "│" + half(right)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -15,7 +16,6 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/hostprobes"
 	"github.com/taintlet/taintlet/cmd/command"
-	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/cmd/words"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -68,20 +68,21 @@ func (r report) isWell() bool {
 	return !slices.ContainsFunc(r.Conditions, func(c condition) bool { return c.Level != probes.OK })
 }
 
-func (r report) print(format string, w io.Writer) error {
+func (r report) print(format string, w io.Writer) (err error) {
+	var data []byte
 	switch format {
 	case "json":
-		return terminal.WriteJSON(w, r)
+		data, err = json.MarshalIndent(r, "", "  ")
+		data = append(data, '\n')
 	case "yaml":
-		data, err := yaml.Marshal(r)
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(data)
-		return err
+		data, err = yaml.Marshal(r)
 	default:
 		return r.table(w)
 	}
+	if err == nil {
+		_, err = w.Write(data)
+	}
+	return err
 }
 
 func (r report) table(w io.Writer) error {
@@ -149,32 +150,21 @@ func (s *sampler) load() (err error) {
 	return nil
 }
 
-// observe asks all probes at the same time, so that a probe that hangs delays no
-// other beyond its own deadline.
-func (s *sampler) observe(ctx context.Context) []probes.Observation {
+// sample asks all probes at the same time, so that a probe that hangs delays no other beyond its
+// own deadline, and adds what the rules ask for.
+func (s *sampler) sample(ctx context.Context) report {
 	ctx, cancel := context.WithTimeout(ctx, onceTimeout)
 	defer cancel()
-	observations := make([]probes.Observation, len(s.probes))
+	r := report{APIVersion: config.APIVersion, Kind: "HostReport", Node: s.nodeName, Eviction: words.Eviction(s.cfg), Reported: s.reported, Conditions: make([]condition, len(s.probes))}
 	var group sync.WaitGroup
 	for i, probe := range s.probes {
-		group.Go(func() { observations[i] = hostprobes.Observe(ctx, probe) })
+		group.Go(func() { r.Conditions[i] = s.ask(hostprobes.Observe(ctx, probe), probe.WakeMode()) })
 	}
 	group.Wait()
-	return observations
-}
-
-// sample asks all probes, and adds what the rules ask for.
-func (s *sampler) sample(ctx context.Context) report {
-	observations := s.observe(ctx)
-	r := report{APIVersion: config.APIVersion, Kind: "HostReport", Node: s.nodeName, Eviction: words.Eviction(s.cfg), Reported: s.reported}
-	for i, observation := range observations {
-		r.Conditions = append(r.Conditions, s.ask(observation, s.probes[i].WakeMode()))
-	}
 	return r
 }
 
-// ask adds what the rules ask for at the level that was seen. Whether the admission policy is there is not known without an API server: via is that of
-// a complete installation.
+// ask adds what the rules ask for at the level that was seen, as a complete installation sets it.
 func (s *sampler) ask(observation probes.Observation, wake probes.WakeMode) condition {
 	c := condition{Observation: observation, Wake: wake}
 	for _, rule := range s.cfg.Policy().RulesFor(observation) {

@@ -1,19 +1,11 @@
 package terminal
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"unicode/utf8"
 )
-
-// WriteJSON writes a value as JSON that people can read.
-func WriteJSON(w io.Writer, value any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
-}
 
 // Count is a number of things, such as 1 Node or 3 Nodes.
 func Count(number int, what string) string {

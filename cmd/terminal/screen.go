@@ -3,7 +3,9 @@ package terminal
 import (
 	"io"
 	"os"
+	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -70,38 +72,24 @@ func (s *Screen) Draw(lines []string) error {
 // cut shortens a line to that number of columns. An ellipsis in the last one says
 // so. Sequences that set a colour take no column.
 func cut(line string, columns int) string {
-	all := 0
-	eachLetter(line, func(_ rune, inSequence bool) {
-		if !inSequence {
-			all++
-		}
-	})
-	if columns == 0 || all <= columns {
+	visible := regexp.MustCompile("\x1b[^m]*m").ReplaceAllString(line, "")
+	if columns == 0 || utf8.RuneCountInString(visible) <= columns {
 		return line
 	}
 	var text strings.Builder
-	eachLetter(line, func(letter rune, inSequence bool) {
+	inSequence := false
+	for _, letter := range line {
+		inSequence = inSequence || letter == '\x1b'
 		switch {
-		case inSequence:
-			text.WriteRune(letter)
-			return
-		case columns > 1:
+		case inSequence, columns > 1:
 			text.WriteRune(letter)
 		case columns == 1:
 			text.WriteRune('…')
 		}
-		columns--
-	})
-	return text.String()
-}
-
-// eachLetter calls do with each letter of a line, and whether it belongs to a
-// sequence that sets a colour.
-func eachLetter(line string, do func(letter rune, inSequence bool)) {
-	inSequence := false
-	for _, letter := range line {
-		inSequence = inSequence || letter == '\x1b'
-		do(letter, inSequence)
+		if !inSequence {
+			columns--
+		}
 		inSequence = inSequence && letter != 'm'
 	}
+	return text.String()
 }

@@ -131,17 +131,12 @@ func (f Format) block(row []string, first, below, widths []int) []string {
 const repairNeeded = "True"
 
 func colourOfLevel(level string) terminal.Colour {
-	switch level {
-	case probes.OK.String(), string(Healthy):
-		return terminal.Green
-	case probes.Degraded.String(), string(Tainted):
-		return terminal.Yellow
-	case probes.Critical.String(), string(Down), string(Silent), repairNeeded:
-		return terminal.Red
-	case probes.Unknown.String():
-		return terminal.Magenta
-	}
-	return ""
+	return map[string]terminal.Colour{
+		probes.OK.String(): terminal.Green, string(Healthy): terminal.Green,
+		probes.Degraded.String(): terminal.Yellow, string(Tainted): terminal.Yellow,
+		probes.Critical.String(): terminal.Red, string(Down): terminal.Red, string(Silent): terminal.Red, repairNeeded: terminal.Red,
+		probes.Unknown.String(): terminal.Magenta,
+	}[level]
 }
 
 func (n Node) rows(now time.Time, wide bool) [][]string {
