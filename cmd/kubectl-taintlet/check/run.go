@@ -153,7 +153,11 @@ const retryAfter = 3 * time.Second
 func (o Options) await(ctx context.Context, report Report, err error) (Report, error) {
 	told := ""
 	for err != nil || !report.isSettled() {
-		if reason := reason(report, err); reason != told && ctx.Err() == nil {
+		reason := fmt.Sprint(err)
+		if lines := report.unsettled(); err == nil {
+			reason = strings.TrimSuffix(fmt.Sprintf("%s, and %d more", lines[0].Text, len(lines)-1), ", and 0 more")
+		}
+		if reason != told && ctx.Err() == nil {
 			told = reason
 			fmt.Fprintf(o.Err, "waiting: %s\n", clean(reason))
 		}
@@ -170,50 +174,26 @@ func (o Options) await(ctx context.Context, report Report, err error) (Report, e
 	return report, nil
 }
 
-// rolledOut are the checks whose warning says that a roll-out goes on, of the agents or of
-// their configuration.
-func rolledOut() []string { return []string{"images", "daemonset", "in-force"} }
-
 func (r Report) isSettled() bool { return len(r.unsettled()) == 0 }
 
+// unsettled are the lines that failed, and those whose warning says that a roll-out goes on, of
+// the agents or of their configuration.
 func (r Report) unsettled() []Line {
 	return r.where(func(l Line) bool {
-		return l.State == Failed || l.State == Warning && slices.Contains(rolledOut(), l.Name)
+		return l.State == Failed || l.State == Warning && slices.Contains([]string{"images", "daemonset", "in-force"}, l.Name)
 	})
-}
-
-func reason(r Report, err error) string {
-	if err != nil {
-		return err.Error()
-	}
-	lines := r.unsettled()
-	if len(lines) == 1 {
-		return lines[0].Text
-	}
-	return fmt.Sprintf("%s, and %d more", lines[0].Text, len(lines)-1)
-}
-
-func (s State) sign() string {
-	switch s {
-	case OK:
-		return "√"
-	case Warning:
-		return "‼"
-	case Failed:
-		return "×"
-	}
-	return "-"
 }
 
 func (r Report) print(w io.Writer, format string) error {
 	if isPrinted, err := output.Print(w, format, &r); isPrinted {
 		return err
 	}
+	signs := map[State]string{OK: "√", Warning: "‼", Failed: "×", Skipped: "-"}
 	var text strings.Builder
 	for _, g := range r.Groups {
 		fmt.Fprintf(&text, "%s\n%s\n", g.Name, strings.Repeat("-", len(g.Name)))
 		for _, line := range g.Lines {
-			fmt.Fprintf(&text, "%s %s\n", line.State.sign(), line.Text)
+			fmt.Fprintf(&text, "%s %s\n", signs[line.State], line.Text)
 			if line.Remedy != "" {
 				fmt.Fprintf(&text, "    %s\n", line.Remedy)
 				if line.Command != "" {

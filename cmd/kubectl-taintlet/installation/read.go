@@ -176,22 +176,17 @@ func (c *Client) ConfigFile(ctx context.Context, namespace string) (text *string
 }
 
 func (c *Client) readPolicies(ctx context.Context, i *Installation) (err error) {
+	var errBindings error
 	admission := c.AdmissionregistrationV1()
-	if i.Validating, err = List[*admissionv1.ValidatingAdmissionPolicy](ctx, admission.ValidatingAdmissionPolicies().List, Labelled()); err != nil {
+	i.Validating, err = List[*admissionv1.ValidatingAdmissionPolicy](ctx, admission.ValidatingAdmissionPolicies().List, Labelled())
+	i.ValidatingBindings, errBindings = List[*admissionv1.ValidatingAdmissionPolicyBinding](ctx, admission.ValidatingAdmissionPolicyBindings().List, Labelled())
+	served, errServed := c.PolicyVersions(ctx)
+	if err = errors.Join(err, errBindings, errServed); err != nil || served[MutatingPolicies].Empty() {
 		return err
 	}
-	if i.ValidatingBindings, err = List[*admissionv1.ValidatingAdmissionPolicyBinding](ctx, admission.ValidatingAdmissionPolicyBindings().List, Labelled()); err != nil {
-		return err
-	}
-	served, err := c.PolicyVersions(ctx)
-	if err != nil || served[MutatingPolicies].Empty() {
-		return err
-	}
-	if i.Mutating, err = listMutating[admissionv1.ValidatingAdmissionPolicy](ctx, c, served[MutatingPolicies].WithResource(MutatingPolicies)); err != nil {
-		return err
-	}
-	i.MutatingBindings, err = listMutating[admissionv1.ValidatingAdmissionPolicyBinding](ctx, c, served[MutatingBindings].WithResource(MutatingBindings))
-	return err
+	i.Mutating, err = listMutating[admissionv1.ValidatingAdmissionPolicy](ctx, c, served[MutatingPolicies].WithResource(MutatingPolicies))
+	i.MutatingBindings, errBindings = listMutating[admissionv1.ValidatingAdmissionPolicyBinding](ctx, c, served[MutatingBindings].WithResource(MutatingBindings))
+	return errors.Join(err, errBindings)
 }
 
 // listMutating returns the objects of a mutating resource as objects of the validating kind,
