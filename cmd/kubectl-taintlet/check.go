@@ -8,7 +8,7 @@ import (
 	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/check"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/output"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 )
 
 func checkVerb() *cobra.Command {
@@ -58,7 +58,7 @@ Exit code 3: a check failed. Exit code 1: the API server does not answer.`,
 	flags.IntVar(&o.Port, "port", installation.DefaultPort, "`port` at which the agents will listen, for --pre")
 	flags.BoolVar(&o.Wait, "wait", false, "check again until nothing fails and all agents run and use the newest configuration")
 	flags.DurationVar(&timeout, "timeout", 0, "how long --wait waits (default: no limit)")
-	command.AddChoice(c, &o.Output, "output", "o", "text, or as in kubectl json, yaml or jsonpath=TEMPLATE", append([]string{"text"}, output.Formats()...)...)
+	command.AddChoice(c, &o.Output, "output", "o", "text, or as in kubectl json, yaml or jsonpath=TEMPLATE", append([]string{"text"}, status.Formats()...)...)
 	cluster.Add(flags)
 	return c
 }

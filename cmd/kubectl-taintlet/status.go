@@ -11,7 +11,6 @@ import (
 
 	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/output"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/taints"
@@ -71,7 +70,7 @@ Exit code 3: an agent is silent or down, a condition is not OK, something has fa
 // addStatusFlags declares the flags that say what is shown, and how.
 func addStatusFlags(c *cobra.Command, o *status.Options) {
 	flags := c.Flags()
-	command.AddChoice(c, &o.Output, "output", "o", "table, wide or name, or as in kubectl json, yaml or jsonpath=TEMPLATE", append([]string{status.OutputTable, status.OutputWide, status.OutputName}, output.Formats()...)...)
+	command.AddChoice(c, &o.Output, "output", "o", "table, wide or name, or as in kubectl json, yaml or jsonpath=TEMPLATE", append([]string{status.OutputTable, status.OutputWide, status.OutputName}, status.Formats()...)...)
 	flags.BoolVar(&o.NoHeaders, "no-headers", false, "print the rows and nothing else")
 	flags.BoolVarP(&o.Watch, "watch", "w", false, "print again at each change, at most once a second, until a signal arrives")
 	flags.BoolVar(&o.Wait, "wait", false, "wait until everything is healthy")

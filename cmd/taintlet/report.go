@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -51,18 +52,6 @@ type asked struct {
 	StandIn string     `json:"standIn,omitempty"`
 }
 
-// texts returns a field of each taint for a column; a dash where there is none.
-func (c condition) texts(field func(asked) string) string {
-	if len(c.Taints) == 0 {
-		return "-"
-	}
-	all := make([]string, len(c.Taints))
-	for i, a := range c.Taints {
-		all[i] = field(a)
-	}
-	return strings.Join(all, ", ")
-}
-
 // isWell reports whether all conditions are OK.
 func (r report) isWell() bool {
 	return !slices.ContainsFunc(r.Conditions, func(c condition) bool { return c.Level != probes.OK })
@@ -90,8 +79,11 @@ func (r report) table(w io.Writer) error {
 	fmt.Fprintln(t, "CONDITION\tLEVEL\tSEVERITY\tTAINT\tVIA\tMESSAGE")
 	var notes []string
 	for _, c := range r.Conditions {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", c.Condition, c.Level, c.Severity,
-			c.texts(func(a asked) string { return a.Taint }), c.texts(func(a asked) string { return string(a.Via) }), c.Message)
+		var set, via []string
+		for _, a := range c.Taints {
+			set, via = append(set, a.Taint), append(via, string(a.Via))
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", c.Condition, c.Level, c.Severity, cmp.Or(strings.Join(set, ", "), "-"), cmp.Or(strings.Join(via, ", "), "-"), c.Message)
 		switch {
 		case c.Wake.By == "" && c.Wake.Why != "":
 			notes = append(notes, fmt.Sprintf("%s is sampled by period only: %s.", c.Condition, c.Wake.Why))

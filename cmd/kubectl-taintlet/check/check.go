@@ -272,7 +272,7 @@ func kernelCheck() check {
 type Options struct {
 	Config *rest.Config
 	Out    io.Writer
-	// Output is a format of package output; any other: text.
+	// Output is one of status.Formats; any other: text.
 	Output string
 	// Namespace is that of the installation.
 	Namespace string

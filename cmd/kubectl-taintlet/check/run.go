@@ -15,7 +15,6 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/output"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
@@ -185,7 +184,7 @@ func (r Report) unsettled() []Line {
 }
 
 func (r Report) print(w io.Writer, format string) error {
-	if isPrinted, err := output.Print(w, format, &r); isPrinted {
+	if isPrinted, err := status.Print(w, format, &r); isPrinted {
 		return err
 	}
 	signs := map[State]string{OK: "√", Warning: "‼", Failed: "×", Skipped: "-"}

@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/output"
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
-// The formats of Options.Output beside those of package output.
+// The formats of Options.Output beside the Formats.
 const (
 	OutputTable = "table"
 	OutputWide  = "wide"
@@ -109,7 +110,7 @@ func (v *view) report(ctx context.Context) Report {
 
 // print writes a Report. A watch draws tables in place of one another on a screen.
 func (o Options) print(r Report) error {
-	if isPrinted, err := output.Print(o.Out, o.Output, &r); isPrinted {
+	if isPrinted, err := Print(o.Out, o.Output, &r); isPrinted {
 		return err
 	}
 	f := Format{Wide: o.Output == OutputWide, NoHeaders: o.NoHeaders}
@@ -138,4 +139,36 @@ func (o Options) print(r Report) error {
 	}
 	_, err := io.WriteString(o.Out, strings.Join(append(lines, ""), "\n"))
 	return err
+}
+
+// Formats are the formats of kubectl that Print knows, of one object. One that ends in = takes a template.
+func Formats() []string { return []string{"json", "yaml", "jsonpath="} }
+
+// Print prints an object. It reports whether the format is one of the Formats. Templates of Go
+// are none: with text/template a program is 17 MB larger.
+func Print(w io.Writer, format string, object runtime.Object) (isKnown bool, err error) {
+	kind, template, _ := strings.Cut(format, "=")
+	var printer printers.ResourcePrinter
+	var before, after string
+	switch kind {
+	case "json":
+		printer = &printers.JSONPrinter{}
+	case "yaml":
+		printer, before = &printers.YAMLPrinter{}, "---\n" // a watch prints several
+	case "jsonpath":
+		printer, err = printers.NewJSONPathPrinter(template)
+		after = "\n"
+	default:
+		return false, nil
+	}
+	if err == nil {
+		_, err = io.WriteString(w, before)
+	}
+	if err == nil {
+		err = printer.PrintObj(object, w)
+	}
+	if err == nil {
+		_, err = io.WriteString(w, after)
+	}
+	return true, err
 }
