@@ -74,16 +74,6 @@ const (
 	ProgramVersionDiffers   Code = "ProgramVersionDiffers"
 )
 
-// Codes are all Codes, in the order in which they are shown.
-func Codes() []Code {
-	return []Code{
-		NotInstalled, DaemonSetMissing, DaemonSetSelectsNoNode, PermissionMissing, ConfigurationMissing, ConfigurationInvalid, ConfigurationRefused, ConfigurationNotInForce,
-		PolicyMissing, PolicyNotInForce, KeepPolicyFails, PolicyChanged, SlotMissing,
-		AgentMissing, AgentPending, AgentNotStarted, AgentOutOfMemory, AgentNotReady, AgentSilent, SeveralAgents, RecordUnreadable,
-		AgentRestarted, TaintContested, PauseMistyped, ClockSkew, ConditionWithoutRule, VersionsDiffer, ProgramVersionDiffers,
-	}
-}
-
 // dependsOn are the Codes that explain this one.
 func (c Code) dependsOn() []Code {
 	noAgent := []Code{NotInstalled, DaemonSetMissing, DaemonSetSelectsNoNode}
@@ -129,9 +119,8 @@ func find(f facts) []Finding {
 		cfg, err := f.installation.Configuration()
 		all = slices.Concat(all, agents(f), configuration(f, cfg, err), policies(f, cfg), slots(f, cfg), versions(f))
 	}
-	order := Codes()
 	slices.SortStableFunc(all, func(a, b Finding) int {
-		return cmp.Or(strings.Compare(string(a.Severity), string(b.Severity)), slices.Index(order, a.Code)-slices.Index(order, b.Code), strings.Compare(a.Node, b.Node))
+		return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(min(1, len(a.Node)), min(1, len(b.Node))), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Node, b.Node))
 	})
 	return unexplained(all)
 }
