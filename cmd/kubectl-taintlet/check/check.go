@@ -119,8 +119,10 @@ type check struct {
 	// An error of ask is what keeps it from an answer.
 	ask  func(*scene, context.Context) (Line, error)
 	fine string
-	// isBase: where it fails, none of those that follow can tell anything.
+	// isBase: where it fails, none of those that follow can tell anything of an installation.
 	isBase bool
+	// isBefore: it is made before an installation; isAlways: then as well.
+	isBefore, isAlways bool
 }
 
 // group is the checks of one thing, in the order in which they are made.
@@ -129,16 +131,14 @@ type group struct {
 	checks []check
 }
 
-func installed() []group {
+func groups() []group {
 	return []group{
-		{"cluster", []check{
-			versionCheck(), nodesCheck(true),
-			{name: "installed", codes: []status.Code{status.NotInstalled}, fine: "taintlet is installed", link: "deploy/README.md#install", isBase: true,
-				remedy: "install it, or name its namespace by --namespace. Nodes keep the taints that they have until agents run again"},
-			{name: "images", codes: []status.Code{status.VersionsDiffer}, part: installation.PartPods, fine: "all agents are of the same version", link: "deploy/README.md#upgrade",
-				remedy: "wait for the roll-out, or find out which pods it does not replace"},
-			{name: "program", codes: []status.Code{status.ProgramVersionDiffers}, part: installation.PartPods, fine: "this program and the agents are of one release, as far as they are releases", link: "deploy/README.md#the-plugin",
-				remedy: "use the plugin of the agents' release: what another one says of the configuration and of the record may be wrong"},
+		{"cluster", clusterChecks()},
+		{"installation", []check{
+			{name: "creatable", whether: "whether you may create the objects of taintlet", ask: (*scene).checkCreatable, isBefore: true, link: "deploy/README.md#permissions",
+				remedy: "install as an administrator of the cluster: whoever creates a role must have its permissions, or the verb escalate"},
+			{name: "namespace", whether: "whether the namespace takes the agents' pods", ask: (*scene).checkNamespace, isBefore: true, link: "deploy/README.md#install",
+				remedy: "label the namespace pod-security.kubernetes.io/enforce=privileged: no other level allows hostNetwork and hostPID"},
 		}},
 		{"permissions", []check{
 			{name: "granted", whether: "whether the agents may do what they need", ask: (*scene).checkGranted, link: "deploy/README.md#permissions",
@@ -152,6 +152,27 @@ func installed() []group {
 		{"configuration", configurationChecks()},
 		{"agents", agentChecks()},
 		{"hosts", hostChecks()},
+	}
+}
+
+func clusterChecks() []check {
+	return []check{
+		{name: "version", whether: "whether Kubernetes is recent enough", ask: (*scene).checkVersion, isAlways: true, link: "deploy/README.md#deploying-taintlet",
+			remedy: "taintlet needs Kubernetes 1.30 or later, and an API server that answers"},
+		{name: "nodes", ask: (*scene).checkNodes, isAlways: true, isBase: true, link: "deploy/README.md#permissions",
+			remedy: "use an account that may list nodes"},
+		{name: "validating", whether: "whether ValidatingAdmissionPolicy is served", ask: (*scene).checkValidating, isBefore: true, link: "deploy/README.md#permissions",
+			remedy: "taintlet is not safe to install without ValidatingAdmissionPolicy: upgrade to Kubernetes 1.30"},
+		{name: "mutating", whether: "whether MutatingAdmissionPolicy is served", ask: (*scene).checkMutating, isBefore: true, link: keepLink,
+			remedy: "upgrade to Kubernetes 1.36, or switch MutatingAdmissionPolicy on (1.34, 1.35), to keep the well-known taints; until then leave deploy/keep.yaml out, and stand-ins are used"},
+		{name: "port", whether: "whether the port of the hosts is free", ask: (*scene).checkPort, isBefore: true, link: "deploy/README.md#ports",
+			remedy: "choose a port that is free on all hosts: port in the chart's values; in deploy/taintlet.yaml --listen, containerPort and the Service. Then ask with --port"},
+		{name: "installed", codes: []status.Code{status.NotInstalled}, fine: "taintlet is installed", isBase: true, link: "deploy/README.md#install",
+			remedy: "install it, or name its namespace by --namespace. Nodes keep the taints that they have until agents run again"},
+		{name: "images", codes: []status.Code{status.VersionsDiffer}, part: installation.PartPods, fine: "all agents are of the same version", link: "deploy/README.md#upgrade",
+			remedy: "wait for the roll-out, or find out which pods it does not replace"},
+		{name: "program", codes: []status.Code{status.ProgramVersionDiffers}, part: installation.PartPods, fine: "this program and the agents are of one release, as far as they are releases", link: "deploy/README.md#the-plugin",
+			remedy: "use the plugin of the agents' release: what another one says of the configuration and of the record may be wrong"},
 	}
 }
 
@@ -219,7 +240,8 @@ func hostChecks() []check {
 			remedy: "set hostNetwork: true in the DaemonSet's template, as the chart does"},
 		{name: "host-pid", whether: "whether the agents have hostPID", said: "agents say that they are not in the host's PID namespace", ask: (*scene).checkHostPID, link: "docs/troubleshooting.md#a-condition-is-unknown",
 			remedy: "set hostPID: true in the DaemonSet's template, as the chart does. Where it is set, the Node is itself a container, and its own limit of PIDs is not seen"},
-		kernelCheck(),
+		{name: "kernel", whether: "whether the kernels have PSI", said: "kernels are too old for PSI", fine: "no kernel is too old for PSI (Linux 4.20)", isAlways: true, link: "docs/configuration.md#memory",
+			remedy: "taintlet works without pressure stall information (PSI), and does not see stalls; use Linux 4.20 or later"},
 		{name: "unknown", whether: "whether the agents can tell about all conditions", ofAgents: true, said: "agents cannot tell about all conditions", fine: "the agents can tell about all conditions", link: "docs/troubleshooting.md#a-condition-is-unknown",
 			remedy: "read the condition's message: kubectl describe node"},
 		{name: "clock", codes: []status.Code{status.ClockSkew}, fine: "the hosts' clocks agree with the API server's to 30 s", link: "docs/how-it-decides.md#what-survives-a-restart",
@@ -229,43 +251,6 @@ func hostChecks() []check {
 		{name: "kubelet", whether: "whether the kubelets agree", ofAgents: true, said: "conditions are bad for the kubelet and good for taintlet", fine: "no kubelet reports trouble that taintlet does not see", link: "docs/living-with-kubernetes.md#who-owns-a-taint",
 			remedy: "compare the kubelet's thresholds (evictionHard) with taintlet's: the kubelet evicts where taintlet sees no trouble; for 5 minutes after the trouble that is as it should be"},
 	}
-}
-
-func before() []group {
-	return []group{
-		{"cluster", []check{
-			versionCheck(), nodesCheck(false),
-			{name: "validating", whether: "whether ValidatingAdmissionPolicy is served", ask: (*scene).checkValidating, link: "deploy/README.md#permissions",
-				remedy: "taintlet is not safe to install without ValidatingAdmissionPolicy: upgrade to Kubernetes 1.30"},
-			{name: "mutating", whether: "whether MutatingAdmissionPolicy is served", ask: (*scene).checkMutating, link: keepLink,
-				remedy: "upgrade to Kubernetes 1.36, or switch MutatingAdmissionPolicy on (1.34, 1.35), to keep the well-known taints; until then leave deploy/keep.yaml out, and stand-ins are used"},
-			kernelCheck(),
-			{name: "port", whether: "whether the port of the hosts is free", ask: (*scene).checkPort, link: "deploy/README.md#ports",
-				remedy: "choose a port that is free on all hosts: port in the chart's values; in deploy/taintlet.yaml --listen, containerPort and the Service. Then ask with --port"},
-		}},
-		{"installation", []check{
-			{name: "creatable", whether: "whether you may create the objects of taintlet", ask: (*scene).checkCreatable, link: "deploy/README.md#permissions",
-				remedy: "install as an administrator of the cluster: whoever creates a role must have its permissions, or the verb escalate"},
-			{name: "namespace", whether: "whether the namespace takes the agents' pods", ask: (*scene).checkNamespace, link: "deploy/README.md#install",
-				remedy: "label the namespace pod-security.kubernetes.io/enforce=privileged: no other level allows hostNetwork and hostPID"},
-		}},
-	}
-}
-
-// versionCheck, nodesCheck and kernelCheck are made before an installation as well.
-func versionCheck() check {
-	return check{name: "version", whether: "whether Kubernetes is recent enough", ask: (*scene).checkVersion, link: "deploy/README.md#deploying-taintlet",
-		remedy: "taintlet needs Kubernetes 1.30 or later, and an API server that answers"}
-}
-
-func nodesCheck(isBase bool) check {
-	return check{name: "nodes", ask: (*scene).checkNodes, link: "deploy/README.md#permissions", isBase: isBase,
-		remedy: "use an account that may list nodes"}
-}
-
-func kernelCheck() check {
-	return check{name: "kernel", whether: "whether the kernels have PSI", said: "kernels are too old for PSI", fine: "no kernel is too old for PSI (Linux 4.20)", link: "docs/configuration.md#memory",
-		remedy: "taintlet works without pressure stall information (PSI), and does not see stalls; use Linux 4.20 or later"}
 }
 
 // Options say what is checked.

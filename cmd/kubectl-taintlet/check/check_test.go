@@ -81,15 +81,9 @@ func TestNeededIsWhatTheManifestGrants(t *testing.T) {
 	}
 }
 
-// allChecks are the checks of both lists, each once.
-func allChecks() []check {
-	var all []check
-	for _, g := range append(installed(), before()...) {
-		for _, c := range g.checks {
-			if !slices.ContainsFunc(all, func(other check) bool { return other.name == c.name }) {
-				all = append(all, c)
-			}
-		}
+func allChecks() (all []check) {
+	for _, g := range groups() {
+		all = append(all, g.checks...)
 	}
 	return all
 }

@@ -183,7 +183,7 @@ func (s *scene) checkLeasesPolicy(ctx context.Context) (Line, error) {
 }
 
 func (s *scene) checkKeepObjects(context.Context) (Line, error) {
-	if _, isServed := s.served[installation.MutatingPolicies]; !isServed && s.servedErr == nil {
+	if isServed, err := s.serves(installation.MutatingPolicies); err == nil && !isServed {
 		return ok("stand-ins are used: this API server cannot have deploy/keep.yaml, for it does not serve MutatingAdmissionPolicy"), nil
 	}
 	if !s.installation.HasKeep() {
@@ -244,15 +244,22 @@ func tryCreate(manager string) metav1.CreateOptions {
 }
 
 func (s *scene) checkValidating(context.Context) (Line, error) {
-	if _, isServed := s.served["validatingadmissionpolicies"]; !isServed {
-		return fail("ValidatingAdmissionPolicy is not served"), s.servedErr
+	if isServed, err := s.serves("validatingadmissionpolicies"); !isServed {
+		return fail("ValidatingAdmissionPolicy is not served"), err
 	}
 	return ok("ValidatingAdmissionPolicy is served"), nil
 }
 
 func (s *scene) checkMutating(context.Context) (Line, error) {
-	if _, isServed := s.served[installation.MutatingPolicies]; !isServed {
-		return warn("MutatingAdmissionPolicy is not served: the well-known taints cannot be kept"), s.servedErr
+	if isServed, err := s.serves(installation.MutatingPolicies); !isServed {
+		return warn("MutatingAdmissionPolicy is not served: the well-known taints cannot be kept"), err
 	}
 	return ok("MutatingAdmissionPolicy is served: the well-known taints can be kept"), nil
+}
+
+func (s *scene) serves(resource string) (bool, error) {
+	if s.installation.Served == nil {
+		return false, untold("the API server does not say what it serves")
+	}
+	return !s.installation.Served[resource].Empty(), nil
 }

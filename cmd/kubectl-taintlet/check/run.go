@@ -38,26 +38,22 @@ func (o Options) make(ctx context.Context) (report Report, err error) {
 	if err != nil {
 		return report, err
 	}
-	groups := installed()
-	if o.Pre {
-		groups = before()
-	}
 	report = Report{TypeMeta: metav1.TypeMeta{APIVersion: config.APIVersion, Kind: Kind}}
-	for _, g := range groups {
+	for _, g := range groups() {
 		found := Group{Name: g.name}
 		for _, c := range g.checks {
+			if report.Stopped || c.isBefore != o.Pre && !c.isAlways {
+				continue
+			}
 			lines := c.lines(ctx, s)
 			found.Lines = append(found.Lines, lines...)
+			report.Stopped = c.isBase && !o.Pre && lines[0].State == Failed
 			if ctx.Err() != nil {
 				return report, ctx.Err()
 			}
-			if report.Stopped = c.isBase && lines[0].State == Failed; report.Stopped {
-				break
-			}
 		}
-		report.Groups = append(report.Groups, found)
-		if report.Stopped {
-			break
+		if len(found.Lines) > 0 {
+			report.Groups = append(report.Groups, found)
 		}
 	}
 	return report, nil

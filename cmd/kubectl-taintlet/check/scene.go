@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/rest"
@@ -45,11 +44,6 @@ type scene struct {
 	version    string
 	versionErr error
 
-	// served are the versions in which the resources of admissionregistration.k8s.io are
-	// served.
-	served    map[string]schema.GroupVersion
-	servedErr error
-
 	// readErr says why the Nodes and what is installed could not be read.
 	readErr      error
 	names        []string
@@ -75,7 +69,6 @@ func newScene(ctx context.Context, o Options) (*scene, error) {
 	if err := s.reach(ctx); err != nil {
 		return nil, err
 	}
-	s.served, s.servedErr = me.PolicyVersions(ctx)
 	s.readErr = s.read(ctx, o.Version)
 	return s, ctx.Err()
 }

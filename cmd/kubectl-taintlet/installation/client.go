@@ -88,10 +88,10 @@ const (
 	MutatingBindings = "mutatingadmissionpolicybindings"
 )
 
-// PolicyVersions returns the version of admissionregistration.k8s.io in which the API server
+// policyVersions returns the version of admissionregistration.k8s.io in which the API server
 // serves each resource of that group. Kubernetes 1.34 and 1.35 serve MutatingAdmissionPolicy as
 // v1beta1, where it is switched on.
-func (c *Client) PolicyVersions(ctx context.Context) (map[string]schema.GroupVersion, error) {
+func (c *Client) policyVersions(ctx context.Context) (map[string]schema.GroupVersion, error) {
 	served := map[string]schema.GroupVersion{}
 	for _, version := range []schema.GroupVersion{admissionv1beta1.SchemeGroupVersion, admissionv1.SchemeGroupVersion} {
 		list, err := c.Discovery().ServerResourcesForGroupVersionWithContext(ctx, version.String())

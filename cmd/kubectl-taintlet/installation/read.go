@@ -54,6 +54,9 @@ type Installation struct {
 	Config *string
 	// Release is the Helm release that installed the ConfigMap; empty: none did.
 	Release string
+	// Served are the versions in which the API server serves the resources of
+	// admissionregistration.k8s.io; nil: it does not say so.
+	Served map[string]schema.GroupVersion
 	// Validating and Mutating are the admission policies, each with its bindings. Policies
 	// that mutate have only the fields that they share with those that validate.
 	Validating, Mutating                 []*admissionv1.ValidatingAdmissionPolicy
@@ -180,7 +183,8 @@ func (c *Client) readPolicies(ctx context.Context, i *Installation) (err error) 
 	admission := c.AdmissionregistrationV1()
 	i.Validating, err = List[*admissionv1.ValidatingAdmissionPolicy](ctx, admission.ValidatingAdmissionPolicies().List, Labelled())
 	i.ValidatingBindings, errBindings = List[*admissionv1.ValidatingAdmissionPolicyBinding](ctx, admission.ValidatingAdmissionPolicyBindings().List, Labelled())
-	served, errServed := c.PolicyVersions(ctx)
+	served, errServed := c.policyVersions(ctx)
+	i.Served = served
 	if err = errors.Join(err, errBindings, errServed); err != nil || served[MutatingPolicies].Empty() {
 		return err
 	}
