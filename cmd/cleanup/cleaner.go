@@ -38,22 +38,19 @@ const (
 
 // cleaner removes everything of taintlet's from Nodes and says what it did.
 type cleaner struct {
+	*options
 	client *apiserver.Client
 	policy *decide.Policy
 	facts  taints.Facts
-	// namespace is that of the agents.
-	namespace string
 	// what is to be cleaned up, and the names of the Nodes; none: all.
 	what  string
 	names []string
 	out   io.Writer
-	// dryRun: nothing is written.
-	dryRun bool
 }
 
 // run cleans up what was asked for, says what it did, and checks whether anything came back
 // where an agent may still run.
-func (c *cleaner) run(ctx context.Context, mayRun bool) error {
+func (c *cleaner) cleanUp(ctx context.Context, mayRun bool) error {
 	nodes, seen, err := c.choose(ctx, time.Now())
 	if err != nil && c.what != ofNode {
 		return err
@@ -175,31 +172,27 @@ func (c *cleaner) apply(ctx context.Context, node *taints.Node, desired taints.D
 
 // tell prints what was removed from a Node.
 func (c *cleaner) tell(before, after *taints.Node) {
-	removed, verb := 0, "removed"
-	if c.dryRun {
-		verb = "would remove"
-	}
-	gone := func(what, name string) {
-		removed++
-		c.say(after, verb+" "+what+" "+name)
-	}
+	var gone []string
 	for _, taint := range before.Taints {
 		if !after.Has(taint.Pair()) {
-			gone("taint", taint.String())
+			gone = append(gone, "taint "+taint.String())
 		}
 	}
 	for _, key := range []string{taints.RecordAnnotation, taints.HeldAnnotation} {
 		_, was := before.Annotations[key]
 		if _, is := after.Annotations[key]; was && !is {
-			gone("annotation", key)
+			gone = append(gone, "annotation "+key)
 		}
 	}
 	for _, condition := range before.Conditions {
 		if after.Condition(condition.Type) == nil {
-			gone("condition", condition.Type)
+			gone = append(gone, "condition "+condition.Type)
 		}
 	}
-	if removed == 0 {
+	for _, text := range gone {
+		c.say(after, map[bool]string{true: "would remove ", false: "removed "}[c.dryRun]+text)
+	}
+	if len(gone) == 0 {
 		c.say(after, "nothing of taintlet's was there")
 	}
 	if _, paused := after.Annotations[taints.PausedAnnotation]; paused {

@@ -100,16 +100,16 @@ func (o *options) run(ctx context.Context, args []string, stdout io.Writer) erro
 		return err
 	}
 	facts := taints.Facts{LifecycleController: o.lifecycleController, StandInPrefix: cfg.StandInPrefix}
-	cleaner := &cleaner{client, cfg.Policy(), facts, o.cluster.Namespace, what, nodes, stdout, o.dryRun}
+	cleaner := &cleaner{o, client, cfg.Policy(), facts, what, nodes, stdout}
 	mayRun := what == ofAll
 	if !o.dryRun && what != ofStale { // whose agents were silent for a day
-		couldLook, err := cleaner.await(ctx, o.wait)
+		couldLook, err := cleaner.await(ctx)
 		if err != nil {
 			return err
 		}
 		mayRun = mayRun || !couldLook
 	}
-	return cleaner.run(ctx, mayRun)
+	return cleaner.cleanUp(ctx, mayRun)
 }
 
 // targets returns what the arguments ask to clean up, and which Nodes.
@@ -152,21 +152,21 @@ const (
 // await waits until no agent can write: one that runs sets again what is removed, and takes the
 // removal for a contest. Agents that nobody has told to end are an error after the wait. It
 // reports whether it could look: who may not list pods is told so.
-func (c *cleaner) await(ctx context.Context, wait time.Duration) (couldLook bool, err error) {
+func (c *cleaner) await(ctx context.Context) (couldLook bool, err error) {
 	isTold := false
 	for begin := time.Now(); ; {
-		pods, err := c.client.AgentPods(ctx, c.namespace, agentLabel)
+		pods, err := c.client.AgentPods(ctx, c.cluster.Namespace, agentLabel)
 		running, ending := divide(pods, c.names, time.Now())
 		switch {
-		case apierrors.IsForbidden(err) && time.Since(begin) < min(wait, newRole):
+		case apierrors.IsForbidden(err) && time.Since(begin) < min(c.wait, newRole):
 		case apierrors.IsForbidden(err):
-			_, err = fmt.Fprintf(c.out, "whether agents still run was not looked up: you may not list pods in namespace %s\n", c.namespace)
+			_, err = fmt.Fprintf(c.out, "whether agents still run was not looked up: you may not list pods in namespace %s\n", c.cluster.Namespace)
 			return false, err
 		case err != nil:
 			return false, err
 		case len(running)+len(ending) == 0:
 			return true, nil
-		case len(running) > 0 && time.Since(begin) >= wait:
+		case len(running) > 0 && time.Since(begin) >= c.wait:
 			return true, fmt.Errorf("agents still run, and would set again what is removed: %s; delete the DaemonSet first. Nothing was changed", someOf(running))
 		case !isTold:
 			isTold = true

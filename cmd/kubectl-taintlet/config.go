@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -48,9 +48,9 @@ each rule how its taint stays on a Node. The output is a valid configuration fil
 			if err != nil {
 				return err
 			}
-			out := c.OutOrStdout()
-			_, err = fmt.Fprintf(out, "# %s:\n%s", heading, text)
-			return errors.Join(err, writeComments(out, words.Rules(cfg, o.lifecycleController), words.Eviction(cfg)))
+			rules, eviction := words.Rules(cfg, o.lifecycleController), words.Eviction(cfg)
+			_, err = fmt.Fprintf(c.OutOrStdout(), "# %s:\n%s\n# %s\n\n# %s\n", heading, text, strings.Join(rules, "\n# "), strings.Join(eviction, "\n# "))
+			return err
 		},
 	}
 	c.ValidArgsFunction = completeNodes(&o.cluster)
@@ -184,17 +184,4 @@ func configOf(node *taints.Node) string {
 		return ""
 	}
 	return terminal.Clean(status.Config, maxWord)
-}
-
-// writeComments writes paragraphs of lines as comments of YAML.
-func writeComments(w io.Writer, paragraphs ...[]string) error {
-	for _, lines := range paragraphs {
-		fmt.Fprintln(w)
-		for _, line := range lines {
-			if _, err := fmt.Fprintf(w, "# %s\n", line); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

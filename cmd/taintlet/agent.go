@@ -113,11 +113,13 @@ func runAgent(ctx context.Context, o *options, cfg *config.Config, stderr io.Wri
 		defer lock.Close() //nolint:errcheck // it ends with this process in any case
 	}
 	var listener net.Listener
+	address := ""
 	if o.listen != "" {
 		if listener, err = serve.Listen(ctx, o.listen); err != nil {
 			return fmt.Errorf("--listen: %w", err)
 		}
-		if bound, err := netip.ParseAddrPort(listener.Addr().String()); err == nil {
+		address = listener.Addr().String()
+		if bound, err := netip.ParseAddrPort(address); err == nil {
 			parts.Listen = bound
 		}
 	}
@@ -126,7 +128,7 @@ func runAgent(ctx context.Context, o *options, cfg *config.Config, stderr io.Wri
 		return err
 	}
 	defer stop()
-	log.Info("taintlet starts", "version", parts.Version, "node", o.nodeName, "instance", parts.Instance, "config", cfg.Hash, "dryRun", o.dryRun, "listen", address(listener))
+	log.Info("taintlet starts", "version", parts.Version, "node", o.nodeName, "instance", parts.Instance, "config", cfg.Hash, "dryRun", o.dryRun, "listen", address)
 	keeping, stopKeeping := context.WithCancel(ctx)
 	defer stopKeeping()
 	go keepPages(keeping, log)
@@ -174,14 +176,6 @@ func apiConfig(kubeconfig string) (restConfig *rest.Config, err error) {
 // people know: the pod's, where the manifest passes it on, or the host's.
 func instanceName() string {
 	return fmt.Sprintf("%.60s-%s", cmp.Or(os.Getenv("POD_NAME"), defaultNodeName()), strings.ToLower(rand.Text()[:6]))
-}
-
-// address is where the listener listens, for the log.
-func address(listener net.Listener) string {
-	if listener == nil {
-		return ""
-	}
-	return listener.Addr().String()
 }
 
 func newLogger(o *options, w io.Writer) *slog.Logger {

@@ -136,13 +136,10 @@ func podLikeOurs(namespace string) (*corev1.Pod, error) {
 // the same: it counts neither other protocols nor init containers that end (HostPorts
 // in k8s.io/component-helpers/scheduling).
 func declares(p *corev1.Pod, port int) bool {
-	containers := slices.Clone(p.Spec.Containers)
-	for _, c := range p.Spec.InitContainers {
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			containers = append(containers, c)
-		}
-	}
-	for _, c := range containers {
+	containers := slices.DeleteFunc(slices.Clone(p.Spec.InitContainers), func(c corev1.Container) bool {
+		return c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways
+	})
+	for _, c := range append(containers, p.Spec.Containers...) {
 		for _, declared := range c.Ports {
 			isOnHost := int(declared.HostPort) == port || p.Spec.HostNetwork && int(declared.ContainerPort) == port
 			if isOnHost && (declared.Protocol == "" || declared.Protocol == corev1.ProtocolTCP) {

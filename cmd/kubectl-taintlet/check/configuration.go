@@ -196,14 +196,12 @@ func (s *scene) karpenterTakesSoftForHard(ctx context.Context) (bool, error) {
 	case err != nil:
 		return false, err
 	}
-	for _, pool := range pools.Items {
+	relaxes := slices.ContainsFunc(pools.Items, func(pool unstructured.Unstructured) bool {
 		all, _, _ := unstructured.NestedSlice(pool.Object, "spec", "template", "spec", "taints")
-		if slices.ContainsFunc(all, func(taint any) bool {
+		return slices.ContainsFunc(all, func(taint any) bool {
 			fields, _ := taint.(map[string]any)
 			return fields["effect"] == string(corev1.TaintEffectPreferNoSchedule)
-		}) {
-			return false, nil
-		}
-	}
-	return len(pools.Items) > 0, nil
+		})
+	})
+	return len(pools.Items) > 0 && !relaxes, nil
 }

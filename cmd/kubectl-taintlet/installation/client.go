@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -162,17 +163,9 @@ func User(namespace, account string) rest.ImpersonationConfig {
 type Permission authorizationv1.ResourceAttributes
 
 func (p Permission) String() string {
-	text := p.Verb + " " + p.Resource
-	if p.Subresource != "" {
-		text += "/" + p.Subresource
-	}
-	if p.Name != "" {
-		text += " " + p.Name
-	}
-	if p.Namespace != "" {
-		text += " in " + p.Namespace
-	}
-	return text
+	text := strings.TrimSuffix(p.Verb+" "+p.Resource+"/"+p.Subresource, "/")
+	text = strings.TrimSuffix(text+" "+p.Name, " ")
+	return strings.TrimSuffix(text+" in "+p.Namespace, " in ")
 }
 
 // MayAgents asks whether the agents of a namespace are allowed to do something.

@@ -128,7 +128,9 @@ func (f *Fleet) stateAt(n Node, now time.Time, pods []*corev1.Pod) State {
 
 func (s *Summary) count(n Node, now time.Time) {
 	s.Nodes++
-	*s.of(n.State)++
+	*map[State]*int{
+		NoAgent: &s.WithoutAgent, Healthy: &s.Healthy, Tainted: &s.Tainted, Degraded: &s.Degraded, Unknown: &s.Unknown, Down: &s.Down, Silent: &s.Silent,
+	}[n.State]++
 	s.Agents = s.Nodes - s.WithoutAgent
 	if n.Paused != "" {
 		s.Paused++
@@ -139,12 +141,6 @@ func (s *Summary) count(n Node, now time.Time) {
 	if n.State == Silent && n.LastSign != nil {
 		s.SilentSeconds = max(s.SilentSeconds, int64(now.Sub(*n.LastSign)/time.Second))
 	}
-}
-
-func (s *Summary) of(state State) *int {
-	return map[State]*int{
-		NoAgent: &s.WithoutAgent, Healthy: &s.Healthy, Tainted: &s.Tainted, Degraded: &s.Degraded, Unknown: &s.Unknown, Down: &s.Down, Silent: &s.Silent,
-	}[state]
 }
 
 // IsWell reports whether there are agents, all are healthy and nothing has failed. Of

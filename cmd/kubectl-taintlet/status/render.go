@@ -75,36 +75,26 @@ func bounded(lines []string, f Format) []string {
 
 // String is the line about the whole fleet.
 func (s Summary) String() string {
-	var parts []string
-	add := func(count int, what string) {
-		if count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", count, what))
-		}
-	}
-	parts = append(parts, terminal.Count(s.Agents, "agent"), fmt.Sprintf("%d healthy", s.Healthy))
-	add(s.Tainted, "tainted")
-	add(s.Degraded, "degraded without a taint")
-	add(s.Unknown, "unknown")
 	silent := "silent"
 	if since := time.Duration(s.SilentSeconds) * time.Second; since > 0 {
-		silent += " for "
-		if s.Silent > 1 {
-			silent += "up to "
-		}
-		silent += terminal.Span(since)
+		silent += map[bool]string{true: " for up to ", false: " for "}[s.Silent > 1] + terminal.Span(since)
 	}
-	add(s.Silent, silent)
-	add(s.Down, "with the agent down")
-	line := strings.Join(parts, ", ")
+	type counted struct {
+		count int
+		what  string
+	}
+	line := terminal.Count(s.Agents, "agent") + fmt.Sprintf(", %d healthy", s.Healthy)
+	for _, c := range []counted{{s.Tainted, "tainted"}, {s.Degraded, "degraded without a taint"}, {s.Unknown, "unknown"}, {s.Silent, silent}, {s.Down, "with the agent down"}} {
+		if c.count > 0 {
+			line += fmt.Sprintf(", %d %s", c.count, c.what)
+		}
+	}
 	if s.Agents == 0 {
 		line = "no agents"
 	}
-	for _, other := range []struct {
-		count int
-		what  string
-	}{{s.WithoutAgent, "without an agent"}, {s.Paused, "paused"}, {s.Maintenance, "under maintenance"}} {
-		if other.count > 0 {
-			line += fmt.Sprintf("; %s %s", terminal.Count(other.count, "node"), other.what)
+	for _, c := range []counted{{s.WithoutAgent, "without an agent"}, {s.Paused, "paused"}, {s.Maintenance, "under maintenance"}} {
+		if c.count > 0 {
+			line += fmt.Sprintf("; %s %s", terminal.Count(c.count, "node"), c.what)
 		}
 	}
 	return line
