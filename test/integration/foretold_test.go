@@ -127,7 +127,7 @@ func TestEvictionsWithoutARule(t *testing.T) {
 			t.Errorf("exit code %d, want %q:\n%s", code, want, out)
 		}
 	}
-	if code, out := askedCode(t, "evictions", "no-such-node", kubeconfig); code != 1 || !strings.Contains(out, `nodes "no-such-node" not found`) {
+	if code, out := askedCode(t, "evictions", "no-such-node", kubeconfig); code != 1 || !strings.Contains(out, `there is no Node "no-such-node"`) {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 }

@@ -2,14 +2,17 @@ package check
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
@@ -21,26 +24,30 @@ import (
 // permission is a verb on a resource, as a review has it.
 type permission = installation.Permission
 
-// needed is what the agents do: the rules of templates/rbac.yaml in the chart, with
-// which a test compares it.
-func needed(namespace, dns string) []permission {
-	const admission, discovery, coordination = "admissionregistration.k8s.io", "discovery.k8s.io", "coordination.k8s.io"
-	return []permission{
-		{Resource: "nodes", Verb: "get"},
-		{Resource: "nodes", Verb: "list"},
-		{Resource: "nodes", Verb: "watch"},
-		{Resource: "nodes", Verb: "patch"},
-		{Resource: "nodes", Subresource: "status", Verb: "patch"},
-		{Group: admission, Resource: "mutatingadmissionpolicybindings", Name: taints.KeepPolicyName, Verb: "get"},
-		{Group: admission, Resource: "mutatingadmissionpolicies", Name: taints.KeepPolicyName, Verb: "get"},
-		{Resource: "events", Namespace: "default", Verb: "create"},
-		{Group: discovery, Resource: "endpointslices", Namespace: "default", Name: "kubernetes", Verb: "get"},
-		{Group: discovery, Resource: "endpointslices", Namespace: namespace, Verb: "list"},
-		{Group: discovery, Resource: "endpointslices", Namespace: namespace, Verb: "get"},
-		{Group: discovery, Resource: "endpointslices", Namespace: dns, Verb: "list"},
-		{Group: discovery, Resource: "endpointslices", Namespace: dns, Verb: "get"},
-		{Group: coordination, Resource: "leases", Namespace: "kube-node-lease", Verb: "get"},
+// needed is what the roles of the manifest let the agents do. dns is the namespace of the
+// cluster's DNS, which the chart can change.
+func needed(namespace, dns string) (all []permission, err error) {
+	objects, err := manifests(namespace)
+	for _, object := range objects {
+		role := &rbacv1.ClusterRole{} // a Role has the same rules
+		if !strings.HasSuffix(object.GetKind(), "Role") || object.GetName() == "taintlet-oncall" {
+			continue
+		}
+		err = errors.Join(err, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role))
+		if role.Namespace == metav1.NamespaceSystem {
+			role.Namespace = dns
+		}
+		for _, rule := range role.Rules {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					p := permission{Group: rule.APIGroups[0], Namespace: role.Namespace, Verb: verb, Name: append(rule.ResourceNames, "")[0]}
+					p.Resource, p.Subresource, _ = strings.Cut(resource, "/")
+					all = append(all, p)
+				}
+			}
+		}
 	}
+	return all, err
 }
 
 // excessive is what an agent's stolen token must not allow.
@@ -74,7 +81,11 @@ func (s *scene) reviewed(ctx context.Context, all []permission) (allowed, refuse
 }
 
 func (s *scene) checkGranted(ctx context.Context) (Line, error) {
-	allowed, refused, err := s.reviewed(ctx, needed(s.namespace, s.dnsPods().Namespace))
+	all, err := needed(s.namespace, s.dnsPods().Namespace)
+	if err != nil {
+		return Line{}, err
+	}
+	allowed, refused, err := s.reviewed(ctx, all)
 	if len(refused) > 0 {
 		return fail("the agents' account %s may not %s", s.user().UserName, terminal.Listed(refused)), nil
 	}
