@@ -88,10 +88,11 @@ func (f *Fleet) Report(now time.Time) Report {
 	}
 	var known []Node
 	for name, n := range f.nodes {
-		n.State, n.asked = f.stateAt(n, now, pods[name]), len(f.names) > 0
+		limit := cmp.Or(f.silentAfter, f.config.Heartbeat.Duration*5/2)
+		n.isSilent, n.asked = limit > 0 && (n.LastSign == nil || now.Sub(*n.LastSign) > limit), len(f.names) > 0
+		n.State = f.stateAt(n, pods[name])
 		r.Summary.count(n, now)
 		if n.State != NoAgent {
-			n.isSilent = f.isSilent(n, now)
 			known = append(known, n)
 		}
 		isShown := n.State != Healthy && n.State != NoAgent || n.Paused != "" || n.asked
@@ -105,13 +106,8 @@ func (f *Fleet) Report(now time.Time) Report {
 	return r
 }
 
-func (f *Fleet) isSilent(n Node, now time.Time) bool {
-	limit := cmp.Or(f.silentAfter, f.config.Heartbeat.Duration*5/2)
-	return limit > 0 && (n.LastSign == nil || now.Sub(*n.LastSign) > limit)
-}
-
 // stateAt is the State with dead agents taken into account.
-func (f *Fleet) stateAt(n Node, now time.Time, pods []*corev1.Pod) State {
+func (f *Fleet) stateAt(n Node, pods []*corev1.Pod) State {
 	isUp := slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
 		ready, _ := installation.ReadySince(p)
 		return ready
@@ -120,7 +116,7 @@ func (f *Fleet) stateAt(n Node, now time.Time, pods []*corev1.Pod) State {
 	case n.State == NoAgent:
 	case f.installation != nil && f.installation.Knows(installation.PartPods) && !isUp:
 		return Down
-	case f.isSilent(n, now):
+	case n.isSilent:
 		return Silent
 	}
 	return n.State

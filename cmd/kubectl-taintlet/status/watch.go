@@ -168,7 +168,4 @@ func (s fleetStore) Transformer() cache.TransformFunc {
 	}
 }
 
-var _ interface {
-	cache.ReflectorStore
-	cache.TransformingStore
-} = fleetStore{}
+var _ cache.TransformingStore = fleetStore{}
