@@ -147,7 +147,7 @@ func TestSoftTaintIsShownWithItsCondition(t *testing.T) {
 	node := owning(t, soft)
 	node.Condition("HostMemoryPressure").Status = taints.ConditionFalse
 	text := node.Annotations[taints.RecordAnnotation]
-	node.Annotations[taints.RecordAnnotation] = strings.Replace(text, `"conditions":`, `"soft":{"taints":{"MemoryPressure":{"pair":"example.com/early:PreferNoSchedule","set":true,"desired":true}}},"conditions":`, 1)
+	node.Annotations[taints.RecordAnnotation] = strings.Replace(text, `"conditions":`, `"early":{"MemoryPressure":"example.com/early:PreferNoSchedule"},"conditions":`, 1)
 	n := read(node, config.Default().Policy())
 	c := n.Conditions[0]
 	if c.Name != "MemoryPressure" || len(c.Taints) != 1 || c.Taints[0].Taint != soft.String() || len(n.Others) != 0 || n.State != Tainted || n.Problem != "" {
