@@ -144,7 +144,10 @@ func (c *cleaner) clean(ctx context.Context, before *taints.Node) error {
 		if err != nil {
 			return fmt.Errorf("node %s: it cannot be told which taints are taintlet's, so nothing is removed; remove them and the annotation by hand: %w", node.Name, err)
 		}
-		after, err := c.apply(ctx, node, desired)
+		after := desired.ApplyTo(node)
+		if !c.dryRun {
+			after, err = c.client.Node(node.Name).Apply(ctx, node, desired)
+		}
 		switch {
 		case err == nil:
 			c.tell(before, desired.ApplyTo(node)) // others write the Node meanwhile
@@ -160,14 +163,6 @@ func (c *cleaner) clean(ctx context.Context, before *taints.Node) error {
 		node = after
 	}
 	return fmt.Errorf("node %s: an agent is still at work on it; stop it first", node.Name)
-}
-
-// apply writes what is desired, or returns the Node as it would be.
-func (c *cleaner) apply(ctx context.Context, node *taints.Node, desired taints.Desired) (*taints.Node, error) {
-	if c.dryRun {
-		return desired.ApplyTo(node), nil
-	}
-	return c.client.Node(node.Name).Apply(ctx, node, desired)
 }
 
 // tell prints what was removed from a Node.

@@ -82,22 +82,10 @@ func (t *told) repeats(key string, now time.Time, most int) (leftOut int, repeat
 		}
 		leftOut = l.leftOut
 	} else if len(t.lines) >= maxRemembered {
-		t.forget(now)
+		clear(t.lines)
 	}
 	t.lines[key] = &line{at: now, logged: 1}
 	return leftOut, false
-}
-
-// forget makes room: for lines that are a minute old, or for all.
-func (t *told) forget(now time.Time) {
-	for key, l := range t.lines {
-		if now.Sub(l.at) >= repeatAfter {
-			delete(t.lines, key)
-		}
-	}
-	if len(t.lines) >= maxRemembered {
-		clear(t.lines)
-	}
 }
 
 // WithAttrs returns a handler that counts with this one.

@@ -131,21 +131,16 @@ func (s *scene) checkDNSPods(ctx context.Context) (Line, error) {
 	return warn("no ready DNS pods are found by %s: the agents do not notice when the network of pods fails on one Node", where), nil
 }
 
-func (s *scene) checkHostNetwork(context.Context) (Line, error) {
-	return s.hasNamespace("hostNetwork", "routes", func(spec *corev1.PodSpec) bool { return spec.HostNetwork })
-}
-
-func (s *scene) checkHostPID(context.Context) (Line, error) {
-	return s.hasNamespace("hostPID", "limits of PIDs and mounts", func(spec *corev1.PodSpec) bool { return spec.HostPID })
-}
-
-func (s *scene) hasNamespace(field, what string, has func(*corev1.PodSpec) bool) (Line, error) {
-	d, err := s.agents()
-	switch {
-	case err != nil:
-		return Line{}, err
-	case !has(&d.Spec.Template.Spec):
-		return fail("the agents lack %s: they do not see the %s of the host", field, what), nil
+// hasNamespace asks whether the agents' pods have a field by which they see the host.
+func hasNamespace(field, what string, has func(corev1.PodSpec) bool) func(*scene, context.Context) (Line, error) {
+	return func(s *scene, _ context.Context) (Line, error) {
+		d, err := s.agents()
+		switch {
+		case err != nil:
+			return Line{}, err
+		case !has(d.Spec.Template.Spec):
+			return fail("the agents lack %s: they do not see the %s of the host", field, what), nil
+		}
+		return ok("the agents have %s: they see the %s of the host", field, what), nil
 	}
-	return ok("the agents have %s: they see the %s of the host", field, what), nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -236,9 +237,9 @@ func agentChecks() []check {
 
 func hostChecks() []check {
 	return []check{
-		{name: "host-network", whether: "whether the agents have hostNetwork", ask: (*scene).checkHostNetwork, link: "docs/troubleshooting.md#a-condition-is-unknown",
+		{name: "host-network", whether: "whether the agents have hostNetwork", ask: hasNamespace("hostNetwork", "routes", func(s corev1.PodSpec) bool { return s.HostNetwork }), link: "docs/troubleshooting.md#a-condition-is-unknown",
 			remedy: "set hostNetwork: true in the DaemonSet's template, as the chart does"},
-		{name: "host-pid", whether: "whether the agents have hostPID", said: "agents say that they are not in the host's PID namespace", ask: (*scene).checkHostPID, link: "docs/troubleshooting.md#a-condition-is-unknown",
+		{name: "host-pid", whether: "whether the agents have hostPID", said: "agents say that they are not in the host's PID namespace", ask: hasNamespace("hostPID", "limits of PIDs and mounts", func(s corev1.PodSpec) bool { return s.HostPID }), link: "docs/troubleshooting.md#a-condition-is-unknown",
 			remedy: "set hostPID: true in the DaemonSet's template, as the chart does. Where it is set, the Node is itself a container, and its own limit of PIDs is not seen"},
 		{name: "kernel", whether: "whether the kernels have PSI", said: "kernels are too old for PSI", fine: "no kernel is too old for PSI (Linux 4.20)", isAlways: true, link: "docs/configuration.md#memory",
 			remedy: "taintlet works without pressure stall information (PSI), and does not see stalls; use Linux 4.20 or later"},

@@ -64,28 +64,12 @@ func excessive() []permission {
 	}
 }
 
-// reviewed returns which permissions the agents have, and which they lack.
-func (s *scene) reviewed(ctx context.Context, all []permission) (allowed, refused []string, err error) {
-	for _, p := range all {
-		isAllowed, err := s.me.MayAgents(ctx, s.namespace, p)
-		switch {
-		case err != nil:
-			return nil, nil, err
-		case isAllowed:
-			allowed = append(allowed, p.String())
-		default:
-			refused = append(refused, p.String())
-		}
-	}
-	return allowed, refused, nil
-}
-
 func (s *scene) checkGranted(ctx context.Context) (Line, error) {
 	all, err := needed(s.namespace, s.dnsPods().Namespace)
 	if err != nil {
 		return Line{}, err
 	}
-	allowed, refused, err := s.reviewed(ctx, all)
+	allowed, refused, err := s.me.Review(ctx, s.namespace, all)
 	if len(refused) > 0 {
 		return fail("the agents' account %s may not %s", s.user().UserName, terminal.Listed(refused)), nil
 	}
@@ -93,7 +77,7 @@ func (s *scene) checkGranted(ctx context.Context) (Line, error) {
 }
 
 func (s *scene) checkBounded(ctx context.Context) (Line, error) {
-	allowed, _, err := s.reviewed(ctx, excessive())
+	allowed, _, err := s.me.Review(ctx, s.namespace, excessive())
 	if len(allowed) > 0 {
 		return warn("the agents' account may do more than it needs: %s", terminal.Listed(allowed)), nil
 	}
@@ -103,18 +87,14 @@ func (s *scene) checkBounded(ctx context.Context) (Line, error) {
 // tokenFor is in seconds the shortest life of a token that the API server grants.
 const tokenFor = 600
 
-func (s *scene) checkToken(ctx context.Context) (Line, error) {
-	for _, pod := range s.installation.Pods {
-		if pod.Spec.NodeName != "" {
-			return s.tokenOf(ctx, pod)
-		}
-	}
-	return Line{}, untold("no agent's pod is on a Node")
-}
-
-// tokenOf asks for a token that is bound to a pod, as a kubelet does, and what the API
+// checkToken asks for a token that is bound to a pod, as a kubelet does, and what the API
 // server makes of it.
-func (s *scene) tokenOf(ctx context.Context, pod *corev1.Pod) (Line, error) {
+func (s *scene) checkToken(ctx context.Context) (Line, error) {
+	at := slices.IndexFunc(s.installation.Pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" })
+	if at < 0 {
+		return Line{}, untold("no agent's pod is on a Node")
+	}
+	pod := s.installation.Pods[at]
 	request, err := s.me.CoreV1().ServiceAccounts(s.namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: new(int64(tokenFor)),
 		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},

@@ -168,12 +168,22 @@ func (p Permission) String() string {
 	return strings.TrimSuffix(text+" in "+p.Namespace, " in ")
 }
 
-// MayAgents asks whether the agents of a namespace are allowed to do something.
-func (c *Client) MayAgents(ctx context.Context, namespace string, p Permission) (bool, error) {
+// Review asks which permissions the agents of a namespace have, and which they lack.
+func (c *Client) Review(ctx context.Context, namespace string, all []Permission) (allowed, refused []string, err error) {
 	agents := User(namespace, Account)
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: agents.UserName, Groups: agents.Groups, ResourceAttributes: (*authorizationv1.ResourceAttributes)(&p),
-	}}
-	answer, err := c.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-	return err == nil && answer.Status.Allowed, err
+	for _, p := range all {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: agents.UserName, Groups: agents.Groups, ResourceAttributes: (*authorizationv1.ResourceAttributes)(&p),
+		}}
+		answer, err := c.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case answer.Status.Allowed:
+			allowed = append(allowed, p.String())
+		default:
+			refused = append(refused, p.String())
+		}
+	}
+	return allowed, refused, nil
 }

@@ -236,17 +236,9 @@ func At(e *corev1.Event) time.Time {
 	return e.CreationTimestamp.Time
 }
 
-func (c *Client) readPermissions(ctx context.Context, i *Installation) error {
-	for _, needed := range []Permission{{Verb: "watch", Resource: "nodes"}, {Verb: "patch", Resource: "nodes"}, {Verb: "patch", Resource: "nodes", Subresource: "status"}} {
-		isAllowed, err := c.MayAgents(ctx, i.Namespace, needed)
-		if err != nil {
-			return err
-		}
-		if !isAllowed {
-			i.MayNot = append(i.MayNot, needed.String())
-		}
-	}
-	return nil
+func (c *Client) readPermissions(ctx context.Context, i *Installation) (err error) {
+	_, i.MayNot, err = c.Review(ctx, i.Namespace, []Permission{{Verb: "watch", Resource: "nodes"}, {Verb: "patch", Resource: "nodes"}, {Verb: "patch", Resource: "nodes", Subresource: "status"}})
+	return err
 }
 
 // Configuration is that of the ConfigMap; nil: there is none, or it is invalid for the reason

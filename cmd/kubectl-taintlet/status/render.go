@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -37,13 +36,6 @@ const (
 	maxTaint   = 512
 	maxMessage = 2048
 )
-
-func shorten(text string, most int) string {
-	if utf8.RuneCountInString(text) <= most {
-		return text
-	}
-	return string([]rune(text)[:most-1]) + "…"
-}
 
 // Lines is the Report for people: the fleet in one line, what is installed, what is wrong
 // with it, a card for a Node that was asked for, and a row for each condition that is not
@@ -140,17 +132,9 @@ func (r Report) cards(f Format) (lines []string) {
 func (n Node) agentText(r Report) string {
 	var parts []string
 	for _, p := range n.Pods {
-		text := p.Name
-		if p.Version != "" {
-			text += ", version " + p.Version
-		}
-		readiness := "not ready"
-		if p.Ready {
-			readiness = "ready"
-		}
-		text += ", " + readiness
+		text := strings.TrimSuffix(p.Name+", version "+p.Version, ", version ") + map[bool]string{true: ", ready", false: ", not ready"}[p.Ready]
 		if p.Since != nil {
-			text += " for " + terminal.Span(max(0, r.Time.Sub(*p.Since)))
+			text += forSince(r.Time, *p.Since)
 		}
 		if p.Restarts > 0 {
 			text += ", " + terminal.Count(p.Restarts, "restart")

@@ -14,7 +14,7 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// maxShown is how many runes of a message the narrow table shows.
+// maxShown is how much of a message the narrow table shows, in bytes.
 const maxShown = 240
 
 // The columns. The message is the last.
@@ -171,7 +171,7 @@ func (n Node) rows(now time.Time, wide bool) [][]string {
 	}
 	for _, row := range rows {
 		if !wide {
-			row[messageColumn], row[reasonColumn] = shorten(row[messageColumn], maxShown), ""
+			row[messageColumn], row[reasonColumn] = terminal.Cut(row[messageColumn], maxShown), ""
 		}
 		for column, cell := range row {
 			row[column] = cmp.Or(cell, "-")
