@@ -164,24 +164,18 @@ func inForceOn(node *taints.Node, hash string) (text string) {
 
 // inForce says on how many Nodes a configuration is in force.
 func inForce(ctx context.Context, client *installation.Client, hash string) (string, error) {
-	agents, count := 0, 0
-	err := client.EachNode(ctx, func(node *taints.Node) {
-		switch configOf(node) {
-		case hash:
-			agents, count = agents+1, count+1
-		case "":
-		default:
-			agents++
-		}
-	})
-	return fmt.Sprintf(", in force on %d of %s", count, terminal.Count(agents, "Node")), err
+	agents := map[string]int{}
+	err := client.EachNode(ctx, func(node *taints.Node) { agents[configOf(node)]++ })
+	delete(agents, "")
+	all := 0
+	for _, count := range agents {
+		all += count
+	}
+	return fmt.Sprintf(", in force on %d of %s", agents[hash], terminal.Count(all, "Node")), err
 }
 
 // configOf is the hash of the configuration that a Node's agent uses; empty: nobody says.
 func configOf(node *taints.Node) string {
-	status, err := decide.ReadStatus(node)
-	if err != nil {
-		return ""
-	}
+	status, _ := decide.ReadStatus(node) // of one that cannot be read nobody says it
 	return terminal.Clean(status.Config, maxWord)
 }

@@ -3,7 +3,6 @@ package installation
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -139,14 +138,11 @@ const (
 // agent cannot be asked, nothing is known.
 func (c *Client) readSaid(ctx context.Context, i *Installation) {
 	i.Said = map[string]string{}
-	asked := 0
 	for _, pod := range i.Pods {
 		isReady, _ := ReadySince(pod)
-		if isReady || pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil || asked == askedAgents {
-			continue
+		if !isReady && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && len(i.Said) < askedAgents {
+			i.Said[pod.Name] = c.ask(ctx, pod)
 		}
-		asked++
-		i.Said[pod.Name] = c.ask(ctx, pod)
 	}
 }
 
@@ -158,14 +154,10 @@ func (c *Client) ask(ctx context.Context, pod *corev1.Pod) string {
 		port = ports[0].ContainerPort
 	}
 	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:%d/proxy/readyz", pod.Namespace, pod.Name, port)
-	var answered apierrors.APIStatus
-	if err := c.CoreV1().RESTClient().Get().AbsPath(path).MaxRetries(0).Do(ctx).Error(); !errors.As(err, &answered) || answered.Status().Details == nil {
-		return ""
+	err := c.CoreV1().RESTClient().Get().AbsPath(path).MaxRetries(0).Do(ctx).Error()
+	// The agent's own text; any other cause is of the API server, which did not reach it.
+	if cause, isAnswer := apierrors.StatusCause(err, metav1.CauseTypeUnexpectedServerResponse); isAnswer {
+		return strings.TrimSpace(cause.Message)
 	}
-	for _, cause := range answered.Status().Details.Causes {
-		if cause.Type == metav1.CauseTypeUnexpectedServerResponse { // the agent's own text
-			return strings.TrimSpace(cause.Message)
-		}
-	}
-	return "" // of the API server, which did not reach it
+	return ""
 }
