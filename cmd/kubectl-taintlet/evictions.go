@@ -107,17 +107,15 @@ func showEvictions(ctx context.Context, cfg *config.Config, client *installation
 // returns those that the well-known keys would give to the conditions that can
 // become Critical.
 func evictingRules(cfg *config.Config, w io.Writer) ([]decide.Rule, error) {
-	isCritical := func(r decide.Rule) bool { return r.Level == probes.Critical }
-	rules := slices.DeleteFunc(cfg.Policy().Rules, func(r decide.Rule) bool { return !isCritical(r) })
-	if len(rules) > 0 {
+	isNotCritical := func(r decide.Rule) bool { return r.Level != probes.Critical }
+	if rules := slices.DeleteFunc(cfg.Policy().Rules, isNotCritical); len(rules) > 0 {
 		return rules, nil
 	}
-	rules = slices.DeleteFunc(cfg.Policy().BuiltInRules(), func(r decide.Rule) bool {
-		condition, _ := cfg.Condition(r.Condition)
-		return !isCritical(r) || !condition.BecomesCritical
-	})
 	_, err := fmt.Fprint(w, "Eviction is off: no rule for level Critical. With rules for the well-known keys:\n\n")
-	return rules, err
+	return slices.DeleteFunc(cfg.Policy().BuiltInRules(), func(r decide.Rule) bool {
+		condition, _ := cfg.Condition(r.Condition)
+		return isNotCritical(r) || !condition.BecomesCritical
+	}), err
 }
 
 // taintOf is the taint that a rule sets.

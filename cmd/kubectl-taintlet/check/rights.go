@@ -174,7 +174,7 @@ func (s *scene) checkLeasesPolicy(ctx context.Context) (Line, error) {
 }
 
 func (s *scene) checkKeepObjects(context.Context) (Line, error) {
-	if isServed, err := s.serves(installation.MutatingPolicies); err == nil && !isServed {
+	if s.installation.Served[installation.MutatingPolicies].Empty() {
 		return ok("stand-ins are used: this API server cannot have deploy/keep.yaml, for it does not serve MutatingAdmissionPolicy"), nil
 	}
 	if !s.installation.HasKeep() {
@@ -234,23 +234,15 @@ func tryCreate(manager string) metav1.CreateOptions {
 	return metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: manager}
 }
 
-func (s *scene) checkValidating(context.Context) (Line, error) {
-	if isServed, err := s.serves("validatingadmissionpolicies"); !isServed {
-		return fail("ValidatingAdmissionPolicy is not served"), err
+// serves asks whether a resource is served: it is that line, or the other one.
+func serves(resource string, served, not Line) func(*scene, context.Context) (Line, error) {
+	return func(s *scene, _ context.Context) (Line, error) {
+		switch {
+		case s.installation.Served == nil:
+			return Line{}, untold("the API server does not say what it serves")
+		case s.installation.Served[resource].Empty():
+			return not, nil
+		}
+		return served, nil
 	}
-	return ok("ValidatingAdmissionPolicy is served"), nil
-}
-
-func (s *scene) checkMutating(context.Context) (Line, error) {
-	if isServed, err := s.serves(installation.MutatingPolicies); !isServed {
-		return warn("MutatingAdmissionPolicy is not served: the well-known taints cannot be kept"), err
-	}
-	return ok("MutatingAdmissionPolicy is served: the well-known taints can be kept"), nil
-}
-
-func (s *scene) serves(resource string) (bool, error) {
-	if s.installation.Served == nil {
-		return false, untold("the API server does not say what it serves")
-	}
-	return !s.installation.Served[resource].Empty(), nil
 }

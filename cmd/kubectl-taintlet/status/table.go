@@ -90,19 +90,15 @@ func width(columns, widths []int) int {
 }
 
 func (f Format) line(row []string, columns, widths []int) string {
-	var text strings.Builder
-	for i, column := range columns {
-		cell := row[column]
-		padding := strings.Repeat(" ", max(0, widths[column]-utf8.RuneCountInString(cell))+columnGap)
+	text := ""
+	for _, column := range columns {
+		cell := fmt.Sprintf("%-*s", widths[column]+columnGap, row[column])
 		if column == levelColumn {
-			cell = f.paint(cell, colourOfLevel(cell))
+			cell = strings.Replace(cell, row[column], f.paint(row[column], colourOfLevel(row[column])), 1)
 		}
-		if i == len(columns)-1 {
-			padding = ""
-		}
-		text.WriteString(cell + padding)
+		text += cell
 	}
-	return strings.TrimRight(text.String(), " ")
+	return strings.TrimRight(text, " ")
 }
 
 // block is a row as a line with the first columns, and a line for each that is below.
