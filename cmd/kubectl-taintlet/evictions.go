@@ -184,19 +184,18 @@ func podText(pod *corev1.Pod, after time.Duration) string {
 
 // countEvictions counts the pods of all Nodes by their fate, for each rule.
 func countEvictions(ctx context.Context, client *installation.Client, rules []decide.Rule, w io.Writer) error {
-	counts := make([]map[string][groups]int, len(rules)) // by rule and Node
-	for i := range counts {
-		counts[i] = map[string][groups]int{}
-	}
+	counts := map[string][][groups]int{} // by Node and rule
 	err := installation.Each(ctx, client.CoreV1().Pods("").List, metav1.ListOptions{}, func(pod *corev1.Pod) {
+		node := pod.Spec.NodeName
+		if counts[node] == nil {
+			counts[node] = make([][groups]int, len(rules))
+		}
 		for i, rule := range rules {
-			if count := counts[i][pod.Spec.NodeName]; pod.Spec.NodeName != "" {
-				group, _ := fateOf(pod, taintOf(rule))
-				count[group]++
-				counts[i][pod.Spec.NodeName] = count
-			}
+			group, _ := fateOf(pod, taintOf(rule))
+			counts[node][i][group]++
 		}
 	})
+	delete(counts, "")
 	if err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
@@ -205,8 +204,8 @@ func countEvictions(ctx context.Context, client *installation.Client, rules []de
 		fmt.Fprintf(w, "%s %s sets %s\n", rule.Condition, rule.Level, taint.ToString())
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "NODE\tGO AT ONCE\tGO LATER\tSTAY")
-		for _, node := range slices.Sorted(maps.Keys(counts[i])) {
-			count := counts[i][node]
+		for _, node := range slices.Sorted(maps.Keys(counts)) {
+			count := counts[node][i]
 			fmt.Fprintf(t, "%s\t%d\t%d\t%d\n", terminal.Clean(node, maxWord), count[goAtOnce], count[goLater], count[stay])
 		}
 		if err := t.Flush(); err != nil {
