@@ -29,8 +29,7 @@ func Run(ctx context.Context, o Options) (isWell bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	isWell = report.isWell() && (!o.Wait || report.isSettled())
-	return isWell, report.print(o.Out, o.Output)
+	return len(report.unsettled(o.Wait)) == 0, report.print(o.Out, o.Output)
 }
 
 func (o Options) make(ctx context.Context) (report Report, err error) {
@@ -136,10 +135,6 @@ func (r Report) where(holds func(Line) bool) (lines []Line) {
 	return lines
 }
 
-func (r Report) isWell() bool {
-	return len(r.where(func(l Line) bool { return l.State == Failed })) == 0
-}
-
 // retryAfter is the time between two rounds of checks while one waits.
 const retryAfter = 3 * time.Second
 
@@ -147,9 +142,9 @@ const retryAfter = 3 * time.Second
 // returns what was found last. An API server that does not answer is asked again.
 func (o Options) await(ctx context.Context, report Report, err error) (Report, error) {
 	told := ""
-	for err != nil || !report.isSettled() {
+	for err != nil || len(report.unsettled(true)) > 0 {
 		reason := fmt.Sprint(err)
-		if lines := report.unsettled(); err == nil {
+		if lines := report.unsettled(true); err == nil {
 			reason = strings.TrimSuffix(fmt.Sprintf("%s, and %d more", lines[0].Text, len(lines)-1), ", and 0 more")
 		}
 		if reason != told && ctx.Err() == nil {
@@ -169,13 +164,11 @@ func (o Options) await(ctx context.Context, report Report, err error) (Report, e
 	return report, nil
 }
 
-func (r Report) isSettled() bool { return len(r.unsettled()) == 0 }
-
-// unsettled are the lines that failed, and those whose warning says that a roll-out goes on, of
-// the agents or of their configuration.
-func (r Report) unsettled() []Line {
+// unsettled are the lines that failed, and where it is waited for the end of a roll-out, of the
+// agents or of their configuration, those whose warning says that it goes on.
+func (r Report) unsettled(isWaiting bool) []Line {
 	return r.where(func(l Line) bool {
-		return l.State == Failed || l.State == Warning && slices.Contains([]string{"images", "daemonset", "in-force"}, l.Name)
+		return l.State == Failed || isWaiting && l.State == Warning && slices.Contains([]string{"images", "daemonset", "in-force"}, l.Name)
 	})
 }
 

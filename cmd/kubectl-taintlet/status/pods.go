@@ -17,21 +17,19 @@ import (
 	"github.com/taintlet/taintlet/probes/consumers"
 )
 
-// listPods returns the pods of a Node by their UIDs, and static pods by the hash that
-// stands in the name of their control group.
-type listPods func(ctx context.Context, node string) (map[string]Culprit, error)
-
 // podNames gives the pods in messages their names, with one request for each Node that has
 // such a message.
 type podNames struct {
-	list listPods
+	// list returns the pods of a Node by their UIDs, and static pods by the hash that stands in
+	// the name of their control group.
+	list func(ctx context.Context, node string) (map[string]Culprit, error)
 	// pods are those that are known, and askedAt is when a Node was asked for its pods.
 	pods    map[string]Culprit
 	askedAt map[string]time.Time
 	failed  error
 }
 
-func newPodNames(list listPods) *podNames {
+func newPodNames(list func(ctx context.Context, node string) (map[string]Culprit, error)) *podNames {
 	return &podNames{list: list, pods: map[string]Culprit{}, askedAt: map[string]time.Time{}}
 }
 
@@ -75,7 +73,7 @@ const listTimeout = 5 * time.Second
 const configAnnotation = "kubernetes.io/config.hash"
 
 // podLister lists pods without their specs.
-func podLister(client *installation.Client) listPods {
+func podLister(client *installation.Client) func(ctx context.Context, node string) (map[string]Culprit, error) {
 	return func(ctx context.Context, node string) (map[string]Culprit, error) {
 		ctx, cancel := context.WithTimeout(ctx, listTimeout)
 		defer cancel()
