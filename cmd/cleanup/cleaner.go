@@ -61,21 +61,25 @@ func (c *cleaner) cleanUp(ctx context.Context, mayRun bool) error {
 		}
 	}
 	err = errors.Join(err, ctx.Err())
-	switch {
-	case c.what == ofStale:
-		fmt.Fprintf(c.out, "%d of %d nodes had no agent for %s\n", len(nodes), seen, staleAfter)
-	case c.what == ofAll && err == nil && c.dryRun:
-		fmt.Fprintf(c.out, "dry run: %d of %d nodes would be cleaned up\n", len(nodes), seen)
-	case c.what == ofAll && err == nil:
-		fmt.Fprintf(c.out, "%d of %d nodes cleaned up\n", len(nodes), seen)
-	}
-	if c.dryRun && c.what != ofAll {
-		fmt.Fprintln(c.out, "dry run: nothing was changed")
-	}
+	c.summarize(len(nodes), seen, err == nil)
 	if err != nil || c.dryRun || !mayRun || len(nodes) == 0 {
 		return err
 	}
 	return c.stillWorks(ctx)
+}
+
+func (c *cleaner) summarize(chosen, seen int, isDone bool) {
+	switch {
+	case c.what == ofStale:
+		fmt.Fprintf(c.out, "%d of %d nodes had no agent for %s\n", chosen, seen, staleAfter)
+	case c.what == ofAll && isDone && c.dryRun:
+		fmt.Fprintf(c.out, "dry run: %d of %d nodes would be cleaned up\n", chosen, seen)
+	case c.what == ofAll && isDone:
+		fmt.Fprintf(c.out, "%d of %d nodes cleaned up\n", chosen, seen)
+	}
+	if c.dryRun && c.what != ofAll {
+		fmt.Fprintln(c.out, "dry run: nothing was changed")
+	}
 }
 
 // stillWorks is an error when something came back on one of the Nodes.

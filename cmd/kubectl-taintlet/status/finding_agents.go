@@ -44,11 +44,15 @@ func agents(f facts) []Finding {
 				"%d agents' pods are on this Node, and one writes it: %s", len(pods), strings.Join(installation.Names(pods), ", ")))
 		}
 	}
+	return append(all, silent(f, byNode)...)
+}
+
+func silent(f facts, byNode map[string][]*corev1.Pod) (all []Finding) {
 	for _, n := range f.nodes {
-		if pods := byNode[n.Name]; n.isSilent && (len(pods) > 0 || !i.Knows(installation.PartPods)) {
+		if pods := byNode[n.Name]; n.isSilent && (len(pods) > 0 || !f.installation.Knows(installation.PartPods)) {
 			command := commandOn("kubectl describe node %s", n.Name)
 			if len(pods) > 0 {
-				command = commandOn("kubectl --namespace=%s logs --tail=20 %s", i.Namespace, pods[0].Name)
+				command = commandOn("kubectl --namespace=%s logs --tail=20 %s", f.installation.Namespace, pods[0].Name)
 			}
 			all = append(all, failure(AgentSilent, n.Name, command, "the agent is silent%s", lastSign(f, n.Name)))
 		}

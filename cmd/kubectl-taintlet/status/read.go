@@ -161,6 +161,22 @@ func foreign(node *taints.Node, remembered decide.Status, policy *decide.Policy)
 	return f
 }
 
+// viaOf is how a taint of taintlet's stays on the Node, and the name of its condition; empty where
+// the key does not tell.
+func viaOf(taint taints.Taint, remembered decide.Status, held []string, policy *decide.Policy) (via taints.Via, name string) {
+	name = conditionNamed(taint.Key, policy)
+	_, isReconciled := taints.LifecycleCondition(taint.Pair())
+	switch soft, isSoft := remembered.Soft[taint.Pair()]; {
+	case isSoft:
+		return taints.Direct, string(soft)
+	case isHeld(taint, held) && isReconciled:
+		return taints.Kept, name
+	case isStandIn(taint) || name != "" && !isReconciled && taint.Effect == taints.NoSchedule:
+		return taints.StandIn, name
+	}
+	return taints.Direct, name
+}
+
 // place gives each condition its taints, of those that the record says are taintlet's. Without a
 // record that can be read it is the keys that tell. A key that names no condition belongs to the
 // only one that is degraded.
@@ -178,16 +194,7 @@ func (n *Node) place(node *taints.Node, remembered decide.Status, policy *decide
 		}
 		count++
 		n.evicts = n.evicts || taint.Effect == taints.NoExecute
-		via, name := taints.Direct, conditionNamed(taint.Key, policy)
-		_, isReconciled := taints.LifecycleCondition(taint.Pair())
-		switch soft, isSoft := remembered.Soft[taint.Pair()]; {
-		case isSoft:
-			name = string(soft)
-		case isHeld(taint, held) && isReconciled:
-			via = taints.Kept
-		case isStandIn(taint) || name != "" && !isReconciled && taint.Effect == taints.NoSchedule:
-			via = taints.StandIn
-		}
+		via, name := viaOf(taint, remembered, held, policy)
 		at := slices.IndexFunc(n.Conditions, func(c Condition) bool { return c.Name == name })
 		if name == "" && len(bad) == 1 {
 			at = bad[0]

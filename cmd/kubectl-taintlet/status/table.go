@@ -135,6 +135,22 @@ func colourOfLevel(level string) terminal.Colour {
 	}[level]
 }
 
+func (c Condition) row(node string, now time.Time, wide bool) []string {
+	row := []string{
+		nodeColumn: node, conditionColumn: c.Name, levelColumn: c.Level.String(), sinceColumn: age(now, c.Since), taintColumn: joined(c.Taints),
+		heldColumn: c.HeldBy, removedColumn: c.RemovedBy, reasonColumn: c.Reason, ageColumn: age(now, c.ReportedAt), messageColumn: withoutSince(c.text()),
+	}
+	if c.ClearsAt != nil && c.ClearsAt.After(now) {
+		row[clearsColumn] = "in " + terminal.Span(c.ClearsAt.Sub(now))
+	} else if c.ClearsAt != nil {
+		row[clearsColumn] = "now"
+	}
+	if c.Flaps > 1 || c.Flaps == 1 && wide { // once is nothing to see in the narrow table
+		row[flapsColumn] = fmt.Sprint(c.Flaps)
+	}
+	return row
+}
+
 func (n Node) rows(now time.Time, wide bool) [][]string {
 	var rows [][]string
 	if message := n.message(); message != "" {
@@ -145,19 +161,7 @@ func (n Node) rows(now time.Time, wide bool) [][]string {
 		rows = append(rows, row)
 	}
 	for _, c := range n.Conditions {
-		row := []string{
-			nodeColumn: n.Name, conditionColumn: c.Name, levelColumn: c.Level.String(), sinceColumn: age(now, c.Since), taintColumn: joined(c.Taints),
-			heldColumn: c.HeldBy, removedColumn: c.RemovedBy, reasonColumn: c.Reason, ageColumn: age(now, c.ReportedAt), messageColumn: withoutSince(c.text()),
-		}
-		if c.ClearsAt != nil && c.ClearsAt.After(now) {
-			row[clearsColumn] = "in " + terminal.Span(c.ClearsAt.Sub(now))
-		} else if c.ClearsAt != nil {
-			row[clearsColumn] = "now"
-		}
-		if c.Flaps > 1 || c.Flaps == 1 && wide { // once is nothing to see in the narrow table
-			row[flapsColumn] = fmt.Sprint(c.Flaps)
-		}
-		rows = append(rows, row)
+		rows = append(rows, c.row(n.Name, now, wide))
 	}
 	if r := n.Repair; r != nil {
 		rows = append(rows, []string{nodeColumn: n.Name, conditionColumn: "RepairNeeded", levelColumn: repairNeeded, sinceColumn: age(now, r.Since), reasonColumn: r.Reason, messageColumn: r.Message})
