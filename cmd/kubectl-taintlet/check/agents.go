@@ -24,39 +24,39 @@ func (s *scene) checkDaemonSet(context.Context) (Line, error) {
 	}
 	switch n := d.Status; {
 	case n.NumberReady < n.DesiredNumberScheduled: // of pods that nobody can name
-		return fail("%d of %d agents are ready", n.NumberReady, n.DesiredNumberScheduled), nil
+		return Failed.line("%d of %d agents are ready", n.NumberReady, n.DesiredNumberScheduled), nil
 	case n.UpdatedNumberScheduled < n.DesiredNumberScheduled:
-		return warn("%d of %d agents are of the DaemonSet's newest version", n.UpdatedNumberScheduled, n.DesiredNumberScheduled), nil
+		return Warning.line("%d of %d agents are of the DaemonSet's newest version", n.UpdatedNumberScheduled, n.DesiredNumberScheduled), nil
 	default:
-		return ok("all %d agents are ready", n.DesiredNumberScheduled), nil
+		return OK.line("all %d agents are ready", n.DesiredNumberScheduled), nil
 	}
 }
 
 func (s *scene) checkSigns(context.Context) (Line, error) {
 	if s.report.Summary.Agents == 0 {
-		return fail("no agent has written its Node yet"), nil
+		return Failed.line("no agent has written its Node yet"), nil
 	}
-	return ok("all agents write their Nodes: %s", s.report.Summary), nil
+	return OK.line("all agents write their Nodes: %s", s.report.Summary), nil
 }
 
 func (s *scene) checkService(ctx context.Context) (Line, error) {
 	service, err := s.me.CoreV1().Services(s.namespace).Get(ctx, account, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return fail("the Service %s is missing in namespace %s", account, s.namespace), nil
+		return Failed.line("the Service %s is missing in namespace %s", account, s.namespace), nil
 	case err != nil:
 		return Line{}, err
 	case service.Spec.ClusterIP != corev1.ClusterIPNone:
-		return warn("the Service %s has the address %s: it is to be headless", account, service.Spec.ClusterIP), nil
+		return Warning.line("the Service %s has the address %s: it is to be headless", account, service.Spec.ClusterIP), nil
 	}
 	ready, _, err := s.endpoints(ctx, s.namespace, discoveryv1.LabelServiceName+"="+account)
 	if err != nil {
 		return Line{}, err
 	}
 	if d, err := s.agents(); err == nil && len(ready) < int(d.Status.NumberReady) {
-		return fail("the Service %s names %d agents, and %d are ready", account, len(ready), d.Status.NumberReady), nil
+		return Failed.line("the Service %s names %d agents, and %d are ready", account, len(ready), d.Status.NumberReady), nil
 	}
-	return ok("the Service names the agents to one another: %d", len(ready)), nil
+	return OK.line("the Service names the agents to one another: %d", len(ready)), nil
 }
 
 // endpoints returns the ready pods of the EndpointSlices with a label, each with its Node, and
@@ -94,9 +94,9 @@ func (s *scene) checkOneEach(ctx context.Context) (Line, error) {
 	}
 	slices.Sort(several)
 	if len(several) > 0 {
-		return warn("Nodes have more than one agent: %s", terminal.Listed(several)), nil
+		return Warning.line("Nodes have more than one agent: %s", terminal.Listed(several)), nil
 	}
-	return ok("no Node has more than one agent"), nil
+	return OK.line("no Node has more than one agent"), nil
 }
 
 // dnsPods is where the agents look for the pods of the cluster's DNS. A DaemonSet that
@@ -125,10 +125,10 @@ func (s *scene) checkDNSPods(ctx context.Context) (Line, error) {
 			return Line{}, err
 		}
 		if len(pods) > 0 {
-			return ok("the agents ask the DNS pods of Service %s in %s: %s", terminal.Listed(services), where.Namespace, terminal.Listed(pods)), nil
+			return OK.line("the agents ask the DNS pods of Service %s in %s: %s", terminal.Listed(services), where.Namespace, terminal.Listed(pods)), nil
 		}
 	}
-	return warn("no ready DNS pods are found by %s: the agents do not notice when the network of pods fails on one Node", where), nil
+	return Warning.line("no ready DNS pods are found by %s: the agents do not notice when the network of pods fails on one Node", where), nil
 }
 
 // hasNamespace asks whether the agents' pods have a field by which they see the host.
@@ -139,8 +139,8 @@ func hasNamespace(field, what string, has func(corev1.PodSpec) bool) func(*scene
 		case err != nil:
 			return Line{}, err
 		case !has(d.Spec.Template.Spec):
-			return fail("the agents lack %s: they do not see the %s of the host", field, what), nil
+			return Failed.line("the agents lack %s: they do not see the %s of the host", field, what), nil
 		}
-		return ok("the agents have %s: they see the %s of the host", field, what), nil
+		return OK.line("the agents have %s: they see the %s of the host", field, what), nil
 	}
 }

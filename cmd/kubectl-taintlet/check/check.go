@@ -45,18 +45,8 @@ type Line struct {
 	Link    string `json:"link,omitempty"`
 }
 
-func ok(format string, args ...any) Line { return Line{State: OK, Text: fmt.Sprintf(format, args...)} }
-
-func warn(format string, args ...any) Line {
-	return Line{State: Warning, Text: fmt.Sprintf(format, args...)}
-}
-
-func fail(format string, args ...any) Line {
-	return Line{State: Failed, Text: fmt.Sprintf(format, args...)}
-}
-
-func skip(format string, args ...any) Line {
-	return Line{State: Skipped, Text: fmt.Sprintf(format, args...)}
+func (s State) line(format string, args ...any) Line {
+	return Line{State: s, Text: fmt.Sprintf(format, args...)}
 }
 
 // but returns the line with a remedy of its own, and not that of the check.
@@ -162,9 +152,9 @@ func clusterChecks() []check {
 			remedy: "taintlet needs Kubernetes 1.30 or later, and an API server that answers"},
 		{name: "nodes", ask: (*scene).checkNodes, isAlways: true, isBase: true, link: "deploy/README.md#permissions",
 			remedy: "use an account that may list nodes"},
-		{name: "validating", whether: "whether ValidatingAdmissionPolicy is served", ask: serves("validatingadmissionpolicies", ok("ValidatingAdmissionPolicy is served"), fail("ValidatingAdmissionPolicy is not served")), isBefore: true, link: "deploy/README.md#permissions",
+		{name: "validating", whether: "whether ValidatingAdmissionPolicy is served", ask: serves("validatingadmissionpolicies", OK.line("ValidatingAdmissionPolicy is served"), Failed.line("ValidatingAdmissionPolicy is not served")), isBefore: true, link: "deploy/README.md#permissions",
 			remedy: "taintlet is not safe to install without ValidatingAdmissionPolicy: upgrade to Kubernetes 1.30"},
-		{name: "mutating", whether: "whether MutatingAdmissionPolicy is served", ask: serves(installation.MutatingPolicies, ok("MutatingAdmissionPolicy is served: the well-known taints can be kept"), warn("MutatingAdmissionPolicy is not served: the well-known taints cannot be kept")), isBefore: true, link: keepLink,
+		{name: "mutating", whether: "whether MutatingAdmissionPolicy is served", ask: serves(installation.MutatingPolicies, OK.line("MutatingAdmissionPolicy is served: the well-known taints can be kept"), Warning.line("MutatingAdmissionPolicy is not served: the well-known taints cannot be kept")), isBefore: true, link: keepLink,
 			remedy: "upgrade to Kubernetes 1.36, or switch MutatingAdmissionPolicy on (1.34, 1.35), to keep the well-known taints; until then leave deploy/keep.yaml out, and stand-ins are used"},
 		{name: "port", whether: "whether the port of the hosts is free", ask: (*scene).checkPort, isBefore: true, link: "deploy/README.md#ports",
 			remedy: "choose a port that is free on all hosts: port in the chart's values; in deploy/taintlet.yaml --listen, containerPort and the Service. Then ask with --port"},

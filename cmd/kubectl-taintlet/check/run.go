@@ -82,27 +82,27 @@ func (c check) answer(ctx context.Context, s *scene) Line {
 	unread := slices.IndexFunc(s.report.Unread, func(u installation.Unread) bool { return u.Part == c.part })
 	switch isOfNodes := len(c.codes) > 0 || c.part != "" || c.said != ""; {
 	case isOfNodes && s.readErr != nil:
-		return skip("%s: %v", whether, s.readErr)
+		return Skipped.line("%s: %v", whether, s.readErr)
 	case unread >= 0:
-		return skip("%s: %s could not be read: %s", whether, c.part, s.report.Unread[unread].Why)
+		return Skipped.line("%s: %s could not be read: %s", whether, c.part, s.report.Unread[unread].Why)
 	case c.ofConfig && s.inUse == nil:
-		return skip("%s: the configuration is not known", whether)
+		return Skipped.line("%s: the configuration is not known", whether)
 	case c.ofAgents && s.report.Summary.Agents == 0:
-		return skip("%s: there are no agents", whether)
+		return Skipped.line("%s: there are no agents", whether)
 	case len(s.said[c.name]) > 0:
-		return warn("%s: %s", c.said, terminal.Listed(s.said[c.name]))
+		return Warning.line("%s: %s", c.said, terminal.Listed(s.said[c.name]))
 	case c.ask == nil:
-		return ok("%s", c.fine)
+		return OK.line("%s", c.fine)
 	}
 	line, err := c.ask(s, ctx)
 	var why untold
 	switch {
 	case errors.As(err, &why):
-		return skip("%s: %s", whether, why)
+		return Skipped.line("%s: %s", whether, why)
 	case apierrors.IsForbidden(err):
-		return skip("%s: you are not allowed to ask that: %v", whether, err)
+		return Skipped.line("%s: you are not allowed to ask that: %v", whether, err)
 	case err != nil:
-		return fail("%s cannot be told: %v", whether, err).but("try again; if it stays so, look at the API server")
+		return Failed.line("%s cannot be told: %v", whether, err).but("try again; if it stays so, look at the API server")
 	}
 	return line
 }
