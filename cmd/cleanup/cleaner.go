@@ -130,7 +130,6 @@ func (c *cleaner) choose(ctx context.Context, now time.Time) (chosen []*taints.N
 	return chosen, seen, err
 }
 
-// isStale reports whether the agent of a Node has given no sign for a day.
 func (c *cleaner) isStale(node *taints.Node, now time.Time) bool {
 	last := decide.LastSign(node, c.policy)
 	if last.IsZero() || last.After(now.Add(wrongClock)) {
@@ -140,7 +139,6 @@ func (c *cleaner) isStale(node *taints.Node, now time.Time) bool {
 	return now.Sub(last) > staleAfter
 }
 
-// clean cleans up one Node.
 func (c *cleaner) clean(ctx context.Context, before *taints.Node) error {
 	node := before
 	for range cleanupTries {
@@ -169,7 +167,6 @@ func (c *cleaner) clean(ctx context.Context, before *taints.Node) error {
 	return fmt.Errorf("node %s: an agent is still at work on it; stop it first", node.Name)
 }
 
-// tell prints what was removed from a Node.
 func (c *cleaner) tell(before, after *taints.Node) {
 	var gone []string
 	for _, taint := range before.Taints {
@@ -203,7 +200,6 @@ func (c *cleaner) tell(before, after *taints.Node) {
 // are shorter.
 const maxLine = 1 << 10
 
-// say prints a line about a Node.
 func (c *cleaner) say(node *taints.Node, text string) {
 	fmt.Fprintln(c.out, terminal.Clean("node "+node.Name+": "+text, maxLine))
 }

@@ -69,7 +69,6 @@ taintlet.dev/paused stays.`,
 	return c
 }
 
-// options are the flags of the verb.
 type options struct {
 	ownNode             func() string
 	dryRun              bool
@@ -112,7 +111,6 @@ func (o *options) run(ctx context.Context, args []string, stdout io.Writer) erro
 	return cleaner.cleanUp(ctx, mayRun)
 }
 
-// targets returns what the arguments ask to clean up, and which Nodes.
 func (o *options) targets(args []string) (what string, nodes []string, err error) {
 	if len(args) == 0 {
 		return "", nil, command.Usagef("say what to clean up: node, stale or all")
@@ -135,7 +133,6 @@ func (o *options) targets(args []string) (what string, nodes []string, err error
 }
 
 const (
-	// agentLabel is on the pods of the agents.
 	agentLabel = "app.kubernetes.io/name=taintlet"
 	// tokenEndsAfter is how long after its deletion a pod's token is still accepted: the
 	// API server allows a minute (jwt.DefaultLeeway in pkg/serviceaccount/claims.go), and
@@ -144,8 +141,7 @@ const (
 	tokenEndsAfter = 75 * time.Second
 	// newRole is how long after it was made a role may still be unknown to the API server:
 	// that of the Job after an uninstallation is as old as the Job.
-	newRole = 10 * time.Second
-	// askAgain is how often it is looked whether agents have ended.
+	newRole  = 10 * time.Second
 	askAgain = time.Second
 )
 
@@ -198,5 +194,4 @@ func divide(pods []corev1.Pod, nodes []string, now time.Time) (running, ending [
 	return running, ending
 }
 
-// someOf names the first of some pods.
 func someOf(names []string) string { return terminal.Clean(terminal.Listed(names), maxLine) }

@@ -25,7 +25,6 @@ import (
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
-// Exit codes.
 const (
 	exitOK      = 0
 	exitFailure = 1
@@ -136,7 +135,6 @@ func AddLifecycleController(flags *pflag.FlagSet, present *bool) {
 	flags.BoolVar(present, "lifecycle-controller", true, "the cluster runs a node-lifecycle-controller")
 }
 
-// choice is a flag that has one of some values. One that ends in = takes an argument.
 type choice struct {
 	value   *string
 	allowed []string

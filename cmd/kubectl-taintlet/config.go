@@ -62,7 +62,6 @@ each rule how its taint stays on a Node. The output is a valid configuration fil
 	return c
 }
 
-// configOptions are the flags of the verb.
 type configOptions struct {
 	path                           string
 	isDefault, lifecycleController bool
@@ -162,7 +161,6 @@ func inForceOn(node *taints.Node, hash string) (text string) {
 	}
 }
 
-// inForce says on how many Nodes a configuration is in force.
 func inForce(ctx context.Context, client *installation.Client, hash string) (string, error) {
 	agents := map[string]int{}
 	err := client.EachNode(ctx, func(node *taints.Node) { agents[configOf(node)]++ })

@@ -118,7 +118,6 @@ func evictingRules(cfg *config.Config, w io.Writer) ([]decide.Rule, error) {
 	}), err
 }
 
-// taintOf is the taint that a rule sets.
 func taintOf(rule decide.Rule) corev1.Taint {
 	return corev1.Taint{Key: rule.Taint.Key, Value: rule.Taint.Value, Effect: corev1.TaintEffect(rule.Taint.Effect)}
 }
@@ -182,7 +181,6 @@ func podText(pod *corev1.Pod, after time.Duration) string {
 	return text
 }
 
-// countEvictions counts the pods of all Nodes by their fate, for each rule.
 func countEvictions(ctx context.Context, client *installation.Client, rules []decide.Rule, w io.Writer) error {
 	counts := map[string][][groups]int{} // by Node and rule
 	err := installation.Each(ctx, client.CoreV1().Pods("").List, metav1.ListOptions{}, func(pod *corev1.Pod) {

@@ -90,7 +90,6 @@ that of this program.`,
 	return c
 }
 
-// versionsOf prints the versions of a cluster: those of its agents and that of its API server.
 func versionsOf(ctx context.Context, client *installation.Client, namespace string, w io.Writer) error {
 	server, err := client.Discovery().ServerVersionWithContext(ctx)
 	if err != nil {

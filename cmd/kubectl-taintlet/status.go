@@ -67,7 +67,6 @@ Exit code 3: an agent is silent or down, a condition is not OK, something has fa
 	return c
 }
 
-// addStatusFlags declares the flags that say what is shown, and how.
 func addStatusFlags(c *cobra.Command, o *status.Options) {
 	flags := c.Flags()
 	command.AddChoice(c, &o.Output, "output", "o", "table, wide or name, or as in kubectl json, yaml or jsonpath=TEMPLATE", append([]string{status.OutputTable, status.OutputWide, status.OutputName}, status.Formats()...)...)
@@ -91,7 +90,6 @@ func showStatus(ctx context.Context, c *cobra.Command, o status.Options) error {
 	return err
 }
 
-// checkStatus refuses flags that do not go together, and reads the selector.
 func checkStatus(o *status.Options, nodes []string, selector string) (err error) {
 	switch {
 	case o.Watch && o.Wait:
@@ -110,7 +108,6 @@ func checkStatus(o *status.Options, nodes []string, selector string) (err error)
 // completeWithin is how long a shell waits for names.
 const completeWithin = 3 * time.Second
 
-// completeNodes completes the names of Nodes.
 func completeNodes(cluster *command.Cluster) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completeWithin)
@@ -139,7 +136,6 @@ func clientOf(cluster *command.Cluster) (*installation.Client, error) {
 	return installation.NewClient(restConfig)
 }
 
-// nodeNames refuses arguments that can be no Node's name.
 func nodeNames(_ *cobra.Command, args []string) error {
 	for _, name := range args {
 		if err := command.CheckNodeName("node", name); err != nil {

@@ -48,7 +48,6 @@ type options struct {
 	verbosity           int
 }
 
-// agentProgram is taintlet without a verb.
 func agentProgram() *cobra.Command {
 	o := &options{}
 	c := &cobra.Command{
@@ -93,7 +92,6 @@ func (o *options) run(ctx context.Context, stderr io.Writer) error {
 	return runAgent(ctx, o, cfg, stderr)
 }
 
-// runAgent runs the agent until a signal comes.
 func runAgent(ctx context.Context, o *options, cfg *config.Config, stderr io.Writer) error {
 	log := newLogger(o, stderr)
 	klog.SetSlogLogger(log) // what client-go has to say
@@ -135,7 +133,6 @@ func runAgent(ctx context.Context, o *options, cfg *config.Config, stderr io.Wri
 	return a.Run(ctx, listener)
 }
 
-// parts is what this agent is put together of, but for its listener.
 func (o *options) parts(cfg *config.Config, log *slog.Logger) (assembly.Options, error) {
 	dnsPods, err := dnspods.Parse(o.dnsPods)
 	if err != nil {

@@ -25,7 +25,6 @@ type calmHandler struct {
 	told *told
 }
 
-// told are the lines of the last minute.
 type told struct {
 	mu    sync.Mutex
 	lines map[string]*line

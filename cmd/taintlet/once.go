@@ -71,7 +71,6 @@ Exit code 3: a condition is not OK. With --watch it is 0.`,
 // may.
 const redrawAfter = time.Second
 
-// watch draws a sample each second until the context ends.
 func watch(ctx context.Context, s *sampler, to *terminal.Screen) error {
 	ticker := time.NewTicker(redrawAfter)
 	defer ticker.Stop()
@@ -91,7 +90,6 @@ func watch(ctx context.Context, s *sampler, to *terminal.Screen) error {
 	}
 }
 
-// frame returns the lines of one picture.
 func (r report) frame(now time.Time, colours bool) []string {
 	lines := []string{fmt.Sprintf("%s  %s  (Ctrl-C ends)", r.Node, now.Format(time.TimeOnly)), ""}
 	for _, c := range r.Conditions {
@@ -109,7 +107,6 @@ func (r report) frame(now time.Time, colours bool) []string {
 	return lines
 }
 
-// barCells is how long each half of a bar is.
 const barCells = 12
 
 // bar draws a severity of 0 to 100, with a mark at the threshold.

@@ -38,12 +38,10 @@ type report struct {
 type condition struct {
 	probes.Observation
 	// Wake is what wakes the running probe earlier than its period.
-	Wake probes.WakeMode `json:"wake"`
-	// Taints are asked for at this level.
-	Taints []asked `json:"taints,omitempty"`
+	Wake   probes.WakeMode `json:"wake"`
+	Taints []asked         `json:"taints,omitempty"`
 }
 
-// asked is a taint that a rule asks for.
 type asked struct {
 	Taint string `json:"taint"`
 	// Via is how the taint stays on the Node; StandIn is the pair in its place
@@ -52,7 +50,6 @@ type asked struct {
 	StandIn string     `json:"standIn,omitempty"`
 }
 
-// isWell reports whether all conditions are OK.
 func (r report) isWell() bool {
 	return !slices.ContainsFunc(r.Conditions, func(c condition) bool { return c.Level != probes.OK })
 }
@@ -126,7 +123,6 @@ func (s *sampler) add(flags *pflag.FlagSet) {
 	command.AddLifecycleController(flags, &s.lifecycleController)
 }
 
-// load reads the configuration and makes the probes.
 func (s *sampler) load() (err error) {
 	if s.cfg, err = command.LoadConfig(s.config); err != nil {
 		return err

@@ -49,7 +49,6 @@ func Rules(cfg *config.Config, lifecycleController bool) []string {
 	return words
 }
 
-// forReasons says for which reasons alone a rule asks for its taint.
 func forReasons(rule decide.Rule) string {
 	if len(rule.Reasons) == 0 {
 		return ""

@@ -249,11 +249,9 @@ type Options struct {
 	Config *rest.Config
 	Out    io.Writer
 	// Output is one of status.Formats; any other: text.
-	Output string
-	// Namespace is that of the installation.
+	Output    string
 	Namespace string
-	// Pre checks whether taintlet can be installed.
-	Pre bool
+	Pre       bool
 	// Port is the port of the hosts where the agents are to listen. 0: DefaultPort.
 	Port int
 	// Version is that of this program.

@@ -36,8 +36,7 @@ const (
 type Options struct {
 	Config *rest.Config
 	Out    io.Writer
-	// Err is told of trouble during a watch.
-	Err io.Writer
+	Err    io.Writer
 	// Output is one of the formats, with its template.
 	Output string
 	// Nodes are shown in full; empty: of all Nodes what is not healthy.
@@ -49,14 +48,11 @@ type Options struct {
 	Namespace string
 	// Version is that of this program, with which that of the agents is compared.
 	Version string
-	// Watch draws anew whenever something changes, until the context ends.
-	Watch bool
-	// Wait waits until all is well, until the context ends.
-	Wait bool
+	Watch   bool
+	Wait    bool
 	// SilentAfter is how old the last sign of an agent may be; 0: two and a half heartbeats.
 	SilentAfter time.Duration
-	// NoHeaders shows rows and nothing else.
-	NoHeaders bool
+	NoHeaders   bool
 	// Screen is where tables are drawn in place of one another; nil: they follow one another.
 	Screen *terminal.Screen
 }
