@@ -1,12 +1,16 @@
 package check
 
 import (
+	"context"
+	"errors"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/agent/config"
@@ -124,6 +128,22 @@ func TestAgentsSayInWhichNamespaceTheyAre(t *testing.T) {
 func named(name string) check {
 	all := allChecks()
 	return all[slices.IndexFunc(all, func(c check) bool { return c.name == name })]
+}
+
+// What keeps a check from an answer is told after its question: of a missing permission or a fact
+// that is not there nothing failed.
+func TestChecksWithoutAnAnswer(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no"))
+	for err, want := range map[error]Line{
+		untold("it is not there"): {State: Skipped, Text: "whether it works: it is not there"},
+		forbidden:                 {State: Skipped, Text: "whether it works: you are not allowed to ask that: " + forbidden.Error()},
+		errors.New("timeout"):     {State: Failed, Text: "whether it works cannot be told: timeout", Remedy: "try again; if it stays so, look at the API server"},
+	} {
+		c := check{whether: "whether it works", ask: func(*scene, context.Context) (Line, error) { return OK.line("fine"), err }}
+		if got := c.answer(t.Context(), &scene{}); got != want {
+			t.Errorf("%v: %+v", err, got)
+		}
+	}
 }
 
 // Of policies that could not be read nobody says that they are not installed.
