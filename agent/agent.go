@@ -49,8 +49,6 @@ type Agent struct {
 	// Boot is the host's boot, Now the clock that it is measured on.
 	Boot decide.Boot
 	Now  func() time.Time
-	// LifecycleController: the cluster has a node-lifecycle-controller.
-	LifecycleController bool
 	// Version is shown in metrics.
 	Version string
 }

@@ -208,7 +208,7 @@ func runInBubble(t *testing.T, a *agent.Agent, byCondition map[probes.Condition]
 	default:
 		a.Client = c
 	}
-	a.Instance, a.LifecycleController = "test", true
+	a.Instance = "test"
 	if a.Log == nil {
 		a.Log = log
 	}

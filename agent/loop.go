@@ -80,7 +80,7 @@ func newLoop(a *Agent, start sampling.StartWorker) *loop {
 		fleet:       cmp.Or(a.Fleet, fleet.Alone()),
 		reloads:     make(chan reload),
 		state:       decide.New(a.Boot, a.Instance),
-		facts:       taints.Facts{LifecycleController: a.LifecycleController, StandInPrefix: a.Config.StandInPrefix},
+		facts:       taints.Facts{LifecycleController: true, StandInPrefix: a.Config.KeyPrefix},
 	}
 	l.slots = slots.NewKeeper(a.Slots, a.Log, a.Now)
 	l.outbox = node.NewOutbox(a.Client, l.slots.MayEvictUntil, a.Now, l.fleet.Crowd, a.Log)
@@ -335,7 +335,7 @@ func (l *loop) followLabels(ctx context.Context) {
 func (l *loop) reconfigure(ctx context.Context, cfg *config.Config) (changes string) {
 	before := l.cfg
 	l.cfg, l.deciderPolicy = cfg, cfg.Policy()
-	l.facts.StandInPrefix = cfg.StandInPrefix
+	l.facts.StandInPrefix = cfg.KeyPrefix
 	for _, next := range cfg.Conditions {
 		if old, known := before.Condition(next.Name); !known || !config.SameProbe(old, next) {
 			l.state = l.state.Forget(next.Name)

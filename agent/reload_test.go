@@ -94,7 +94,7 @@ func TestReloadsDoNotPutTheHeartbeatOff(t *testing.T) {
 		time.Sleep(time.Minute)
 		before := c.count()
 		for i := range 60 {
-			r.write(fmt.Sprintf("writeBudget: {burst: %d}\n", 2+i%2))
+			r.write(fmt.Sprintf("writeBudget: {interval: %dm}\n", 2+i%2))
 			time.Sleep(soon)
 		}
 		if writes := c.count() - before; writes < 3 {
@@ -286,7 +286,7 @@ func TestReloadDropsAConditionOfOthers(t *testing.T) {
 		if c.has("example.com/deadlock") {
 			t.Error("the taint of a condition that was dropped is there")
 		}
-		if told := r.told("ConfigurationReloaded"); len(told) == 0 || !strings.Contains(told[len(told)-1], "conditions[KernelDeadlock] {type: KernelDeadlock") {
+		if told := r.told("ConfigurationReloaded"); len(told) == 0 || !strings.Contains(told[len(told)-1], "conditions[KernelDeadlock].type KernelDeadlock → none") {
 			t.Errorf("Events of the reload: %v", told)
 		}
 		before := c.count()

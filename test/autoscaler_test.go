@@ -43,8 +43,8 @@ func readByAutoscaler(key string) toAutoscaler {
 	return expected
 }
 
-// The defaults cost what docs/neighbours.md says of cluster-autoscaler. With `autoscaler:
-// cluster-autoscaler` it ignores every taint of the built-in rules, with keep.yaml and without.
+// The defaults cost what docs/neighbours.md says of cluster-autoscaler. With own
+// keys that have its prefix it ignores every taint of the built-in rules, with keep.yaml and without.
 func TestTaintsToClusterAutoscaler(t *testing.T) {
 	for _, test := range []struct {
 		setting string
@@ -53,21 +53,21 @@ func TestTaintsToClusterAutoscaler(t *testing.T) {
 	}{
 		{"", true, []string{"DiskPressure unready", "MemoryPressure ignored", "NetworkUnavailable unready", "PIDPressure ignored"}},
 		{"", false, []string{"DiskPressure expected", "MemoryPressure expected", "NetworkUnavailable expected", "PIDPressure expected"}},
-		{config.ClusterAutoscaler, true, []string{"DiskPressure ignored", "MemoryPressure ignored", "NetworkUnavailable ignored", "PIDPressure ignored"}},
-		{config.ClusterAutoscaler, false, []string{"DiskPressure ignored", "MemoryPressure ignored", "NetworkUnavailable ignored", "PIDPressure ignored"}},
+		{"keys: Own\nkeyPrefix: " + taints.AutoscalerPrefix, true, []string{"DiskPressure ignored", "MemoryPressure ignored", "NetworkUnavailable ignored", "PIDPressure ignored"}},
+		{"keys: Own\nkeyPrefix: " + taints.AutoscalerPrefix, false, []string{"DiskPressure ignored", "MemoryPressure ignored", "NetworkUnavailable ignored", "PIDPressure ignored"}},
 	} {
-		cfg, err := config.HostSchema().Decode(fmt.Appendf(nil, "apiVersion: %s\nkind: %s\nautoscaler: %q\n", config.APIVersion, config.Kind, test.setting))
+		cfg, err := config.HostSchema().Decode(fmt.Appendf(nil, "apiVersion: %s\nkind: %s\n%s\n", config.APIVersion, config.Kind, test.setting))
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []string
 		for _, rule := range cfg.Rules {
-			_, pair := taints.Resolve(rule.Taint.Pair(), taints.Facts{LifecycleController: true, KeepPolicy: test.keep, StandInPrefix: cfg.StandInPrefix})
+			_, pair := taints.Resolve(rule.Taint.Pair(), taints.Facts{LifecycleController: true, KeepPolicy: test.keep, StandInPrefix: cfg.KeyPrefix})
 			got = append(got, fmt.Sprintf("%s %s", rule.Condition, readByAutoscaler(pair.Key)))
 		}
 		slices.Sort(got)
 		if !slices.Equal(got, test.want) {
-			t.Errorf("autoscaler %q, keep.yaml %t:\n%v\nwant\n%v", test.setting, test.keep, got, test.want)
+			t.Errorf("%q, keep.yaml %t:\n%v\nwant\n%v", test.setting, test.keep, got, test.want)
 		}
 	}
 }

@@ -25,7 +25,7 @@ const serviceName = "taintlet"
 func New(ctx context.Context, o Options) (*agent.Agent, func(), error) {
 	a := &agent.Agent{
 		Config: o.Config, Reload: o.Reload, NewProbe: o.NewProbe, Log: o.Log, Instance: o.Instance, Boot: o.Boot, Now: o.Now,
-		LifecycleController: o.LifecycleController, Version: o.Version,
+		Version: o.Version,
 	}
 	stop, others := func() {}, fleet.Options{
 		Node: o.Node, HostIP: o.HostIP, Listen: o.Listen, Namespace: o.Namespace, Service: serviceName, DNSPods: o.DNSPods, Log: o.Log,

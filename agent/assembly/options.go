@@ -37,12 +37,11 @@ type Options struct {
 	NewProbe func(config.Condition) probes.Probe
 
 	// The others are those of agent.Agent.
-	Config              *config.Config
-	Reload              func() (*config.Config, error)
-	Log                 *slog.Logger
-	Instance            string
-	Boot                decide.Boot
-	Now                 func() time.Time
-	LifecycleController bool
-	Version             string
+	Config   *config.Config
+	Reload   func() (*config.Config, error)
+	Log      *slog.Logger
+	Instance string
+	Boot     decide.Boot
+	Now      func() time.Time
+	Version  string
 }

@@ -1,11 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/agent/decide"
 )
@@ -21,116 +20,81 @@ const (
 // its value before and after, such as "memory.availablePercent 5 → 6". Of many it names
 // the first and says how many more there are.
 func Changes(before, after *Config) string {
-	d := &differences{was: reflect.ValueOf(before.Debounce), is: reflect.ValueOf(after.Debounce)}
-	d.fields("", reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem())
-	switch n := len(d.found); {
+	was, is, told := leavesOf(before), leavesOf(after), map[string]bool{}
+	var changes []string
+	for _, path := range append(was.paths, is.paths...) {
+		old, now, subject := was.value(path), is.value(path), path
+		if entry, _, isOfEntry := strings.Cut(path, "]."); isOfEntry && (old == none || now == none) {
+			subject = entry // one field tells that the entry came or went
+		}
+		if _, name, isOfSection := strings.Cut(path, "."+debounceField+"."); isOfSection {
+			if common := debounceField + "." + name; old == was.value(common) && now == is.value(common) {
+				continue // the section has followed that of all conditions
+			}
+		}
+		if old != now && !told[subject] {
+			changes = append(changes, fmt.Sprintf("%s %s → %s", path, shortValue(old), shortValue(now)))
+			told[subject] = true
+		}
+	}
+	switch n := len(changes); {
 	case n == 0:
 		return "no field differs"
 	case n > maxChanges:
-		return fmt.Sprintf("%s and %d more", strings.Join(d.found[:maxChanges], ", "), n-maxChanges)
+		return fmt.Sprintf("%s and %d more", strings.Join(changes[:maxChanges], ", "), n-maxChanges)
 	}
-	return strings.Join(d.found, ", ")
+	return strings.Join(changes, ", ")
 }
 
-// differences collects fields that differ, in the order of the types.
-type differences struct {
-	effective
-	found []string
-	// was and is are the debounce of all conditions. A section whose own followed it is not
-	// told.
-	was, is reflect.Value
+// none is the value of a field that a configuration does not have.
+const none = "none"
+
+// leaves are the values of a configuration by the paths of their fields.
+type leaves struct {
+	paths  []string
+	values map[string]string
 }
 
-// fields compares those of two structs.
-func (d *differences) fields(path string, before, after reflect.Value) {
-	for field, now := range after.Fields() {
-		was, name := before.FieldByIndex(field.Index), jsonName(field)
-		switch {
-		case field.Type == reflect.TypeFor[[]Condition]():
-			d.sections(was.Interface().([]Condition), now.Interface().([]Condition))
-		case name == "-", name == overridesField, !field.IsExported(), field.Type == reflect.TypeFor[metav1.TypeMeta]():
-		case field.Type == reflect.TypeFor[[]decide.Rule]():
-			d.rules(name, was.Interface().([]decide.Rule), now.Interface().([]decide.Rule))
-		case field.Anonymous:
-			d.fields(path, was, now)
-		case isSection(field.Type):
-			d.fields(path+name+".", was, now)
-		case after.Type() == d.is.Type() && path != debounceField+"." &&
-			d.flow(was) == d.flow(d.was.FieldByIndex(field.Index)) && d.flow(now) == d.flow(d.is.FieldByIndex(field.Index)):
+func leavesOf(c *Config) *leaves {
+	l := &leaves{values: map[string]string{}}
+	l.add("", reflect.ValueOf(c).Elem())
+	return l
+}
+
+// value returns that of a path.
+func (l *leaves) value(path string) string { return cmp.Or(l.values[path], none) }
+
+func (l *leaves) set(path, value string) { l.paths, l.values[path] = append(l.paths, path), value }
+
+// add adds the fields of a struct. In which order a file has its rules, and the conditions that
+// others report, does not matter.
+func (l *leaves) add(prefix string, of reflect.Value) {
+	for _, m := range members(of) {
+		path := prefix + m.name
+		switch value := m.value.Interface().(type) {
+		case []Override:
+		case []decide.Rule:
+			for _, r := range value {
+				l.addRule(path, r)
+			}
+		case []*Reported:
+			for _, r := range value {
+				l.add(fmt.Sprintf("%s[%s].", path, r.Type), reflect.ValueOf(r).Elem())
+			}
 		default:
-			d.compare(path+name, d.flow(was), d.flow(now))
-		}
-	}
-}
-
-func (d *differences) sections(before, after []Condition) {
-	was, is := byPath(before), byPath(after)
-	for _, condition := range after {
-		path := condition.path()
-		if old, found := was[path]; found {
-			d.fields(path+".", reflect.ValueOf(old.Section).Elem(), reflect.ValueOf(condition.Section).Elem())
-		} else {
-			d.compare(path, "none", d.flow(reflect.ValueOf(condition.Section)))
-		}
-	}
-	for _, condition := range before {
-		if _, found := is[condition.path()]; !found {
-			d.compare(condition.path(), d.flow(reflect.ValueOf(condition.Section)), "none")
-		}
-	}
-}
-
-// path is where a condition stands in a file. One that others report is named by its type:
-// in which order a file has these does not matter.
-func (c Condition) path() string {
-	if r, isReported := c.Section.(*Reported); isReported {
-		return reportedField + "[" + r.Type + "]"
-	}
-	return c.Field
-}
-
-func byPath(conditions []Condition) map[string]Condition {
-	all := make(map[string]Condition, len(conditions))
-	for _, c := range conditions {
-		all[c.path()] = c
-	}
-	return all
-}
-
-// rules compares the taints of each condition and level: in which order a file has its
-// rules does not matter.
-func (d *differences) rules(name string, before, after []decide.Rule) {
-	id := func(r decide.Rule) string {
-		return fmt.Sprintf("%s[%s]", name, strings.Join(append([]string{string(r.Condition), r.Level.String()}, r.Reasons...), " "))
-	}
-	taintsOf := func(rules []decide.Rule) map[string]string {
-		all := map[string]string{}
-		for _, r := range rules {
-			if !switchesOff(r) {
-				all[id(r)] = strings.TrimSpace(r.Taint.Pair().With(r.Taint.Value+r.Taint.ValueFrom).String() + " " + string(r.Clear))
+			if isSection(m.value.Type()) {
+				l.add(path+".", m.value)
+			} else {
+				l.set(path, flow(m.value))
 			}
 		}
-		return all
-	}
-	was, is, told := taintsOf(before), taintsOf(after), map[string]bool{}
-	for _, r := range append(before[:len(before):len(before)], after...) {
-		if !told[id(r)] {
-			told[id(r)] = true
-			d.compare(id(r), orNone(was[id(r)]), orNone(is[id(r)]))
-		}
 	}
 }
 
-func orNone(taint string) string {
-	if taint == "" {
-		return "none"
-	}
-	return taint
-}
-
-func (d *differences) compare(path, before, after string) {
-	if before != after {
-		d.found = append(d.found, fmt.Sprintf("%s %s → %s", path, shortValue(before), shortValue(after)))
+func (l *leaves) addRule(list string, r decide.Rule) {
+	if !switchesOff(r) {
+		path := fmt.Sprintf("%s[%s]", list, strings.Join(append([]string{string(r.Condition), r.Level.String()}, r.Reasons...), " "))
+		l.set(path, strings.TrimSpace(r.Taint.Pair().With(r.Taint.Value+r.Taint.ValueFrom).String()+" "+string(r.Clear)))
 	}
 }
 

@@ -27,7 +27,7 @@ func TestChanges(t *testing.T) {
 			`disk.debounce.clearAfter 2m0s → 1m0s, disk.paths [/, /var/lib/kubelet, /var/lib/containerd] → [/], disk.writeProbe.directory "" → /scratch, heartbeat 2m0s → 5m0s`},
 		{"", "rules:\n- {condition: PIDPressure, level: Degraded, taint: {effect: None}}\n- {condition: DiskPressure, level: Degraded, taint: {key: example.com/disk, value: \"9\", effect: NoSchedule}}\n",
 			"rules[DiskPressure Degraded] node.kubernetes.io/disk-pressure:NoSchedule → example.com/disk=9:NoSchedule, rules[PIDPressure Degraded] node.kubernetes.io/pid-pressure:NoSchedule → none"},
-		{"", "eviction: {slots: 2}\nrules:\n- {condition: PIDPressure, level: Critical, taint: {key: a, effect: NoExecute}}\n", "rules[PIDPressure Critical] none → a:NoExecute, eviction.slots 0 → 2"},
+		{"", "eviction: {slots: 2}\nrules:\n- {condition: PIDPressure, level: Critical, taint: {key: a, effect: NoExecute}}\n", "eviction.slots 0 → 2, rules[PIDPressure Critical] none → a:NoExecute"},
 	} {
 		if got := config.Changes(decode(test.before), decode(test.after)); got != test.want {
 			t.Errorf("%q and %q:\n%s\nwant\n%s", test.before, test.after, got, test.want)

@@ -4,7 +4,6 @@ package config
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +11,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // The schema's name. A file that says another one is refused.
@@ -28,38 +28,40 @@ type Config struct {
 	// Mode is Enforce, or Observe: taints are decided and reported, and none is on the Node.
 	Mode decide.Mode `json:"mode"`
 	// Debounce is that of all conditions, but for the fields that a condition's section sets.
-	Debounce decide.Debounce `json:"debounce"`
+	Debounce Debounce `json:"debounce"`
 	// Conditions are those of the Schema, each with its section of the file, and then those
-	// that others report, which the file lists.
+	// that others report.
 	Conditions []Condition `json:"-"`
+	// Reported are the sections of the latter.
+	Reported []*Reported `json:"conditions"`
 
 	// Rules say which taint each level of a condition asks for. A rule of a file
 	// without reasons replaces the default of its condition and level; one with reasons
 	// is added to it. A rule with the effect NoTaint, and an empty list, switch defaults
 	// off.
 	Rules []decide.Rule `json:"rules"`
-	// SoftRules ask for taints before a condition is Degraded, at most one for each.
-	SoftRules   []SoftRule         `json:"softRules"`
-	WriteBudget decide.WriteBudget `json:"writeBudget"`
+	// SoftRules ask for the early taints: see earlyRules.
+	SoftRules []decide.Rule `json:"-"`
+	// WriteBudget bounds how often a condition changes the Node.
+	WriteBudget WriteBudget `json:"writeBudget"`
 	// Eviction bounds what rules for Critical may do.
 	Eviction Eviction `json:"eviction"`
 	// FleetBrake holds taints back that a large part of the fleet asks for.
-	FleetBrake decide.FleetBrake `json:"fleetBrake"`
+	FleetBrake FleetBrake `json:"fleetBrake"`
 	// Startup is about Nodes that register with a taint.
-	Startup decide.Startup `json:"startup"`
+	Startup Startup `json:"startup"`
 	// Repair says when HostRepairNeeded becomes True.
 	Repair Repair `json:"repair"`
 	// Maintenance says by which Node conditions a Node is under maintenance.
 	Maintenance Maintenance `json:"maintenance"`
-	// Autoscaler is the autoscaler of the cluster, ClusterAutoscaler or empty. The
-	// default rules, and the default of StandInPrefix, use keys that it ignores.
-	Autoscaler string `json:"autoscaler"`
-	// StandInPrefix is the DNS prefix of the keys that stand in for pairs that
-	// the control plane would delete.
-	StandInPrefix string `json:"standInPrefix"`
+	// Keys are those of the default rules.
+	Keys Keys `json:"keys"`
+	// KeyPrefix is the DNS prefix of own keys, and of those that stand in for well-known keys
+	// that the control plane would delete.
+	KeyPrefix string `json:"keyPrefix"`
 	// Heartbeat is how often the Node's conditions are refreshed while nothing
-	// changes, ±10 %. 0: never.
-	Heartbeat decide.Duration `json:"heartbeat"`
+	// changes, ±10 %. 0: never. taintlet cleanup stale waits for a day: there are two to miss.
+	Heartbeat decide.Duration `json:"heartbeat" range:"0,1m..8h"`
 
 	// Overrides are what the file sets differently for some Nodes: see For.
 	Overrides []Override `json:"overrides"`
@@ -76,26 +78,81 @@ type Config struct {
 	family       []*Config
 }
 
+// Keys says which keys the default rules have.
+type Keys string
+
+const (
+	// WellKnownKeys are those of Kubernetes. DaemonSets tolerate them.
+	WellKnownKeys Keys = "WellKnown"
+	// OwnKeys have KeyPrefix. No controller of Kubernetes knows them.
+	OwnKeys Keys = "Own"
+)
+
+// WriteBudget is the token bucket of each condition: see decide.WriteBudget.
+type WriteBudget struct {
+	// Burst is how many clears and steps up to Critical may come at the same time. A file cannot
+	// change it: an incident with two relapses is cleared without a wait, and what flaps more
+	// waits for Interval.
+	Burst    int             `json:"-"`
+	Interval decide.Duration `json:"interval" range:"1s..24h"`
+}
+
+// FleetBrake holds taints back: see decide.FleetBrake.
+type FleetBrake struct {
+	Percent int `json:"percent" range:"0..100"`
+	// MinPeers is how many peers must have answered. A file cannot change it: fewer are no
+	// sample of a fleet, and an agent asks at most 12.
+	MinPeers int `json:"-"`
+}
+
+// Startup is about Nodes that register with a taint: see decide.Startup.
+type Startup struct {
+	Taint string `json:"taint"`
+	// Timeout is after how long an Event says that the taint stays. A file cannot change it: the
+	// taint goes with the first verdict, which takes seconds.
+	Timeout decide.Duration `json:"-"`
+}
+
 // Eviction bounds what rules for Critical may do: NoExecute deletes every pod
 // that does not tolerate it, whatever its PodDisruptionBudget says.
 type Eviction struct {
-	// Slots (0 to 100) is how many Nodes of the cluster may evict at the same
+	// Slots is how many Nodes of the cluster may evict at the same
 	// time. The installer made that many Leases: taintlet-evict-0 and so on. 0:
 	// no Node ever evicts.
-	Slots int `json:"slots"`
-	// Cooldown (1s to 24h) is how long a Node keeps its slot after its NoExecute
+	Slots int `json:"slots" range:"0..100"`
+	// Cooldown is how long a Node keeps its slot after its NoExecute
 	// taints are gone. A silent Node's Lease must not have moved for that long
 	// before another Node may take it.
-	Cooldown decide.Duration `json:"cooldown"`
-	// Interval (0 to 168h) is the least time between two evictions of one Node.
-	Interval decide.Duration `json:"interval"`
+	Cooldown decide.Duration `json:"cooldown" range:"1s..24h"`
+	// Interval is the least time between two evictions of one Node.
+	Interval decide.Duration `json:"interval" range:"0s..168h"`
 	// ControlPlane: Nodes of the control plane may evict too.
 	ControlPlane bool `json:"controlPlane"`
+}
+
+// Maintenance says when a Node is under maintenance.
+type Maintenance struct {
+	// Conditions are the types of Node conditions, at most maxMaintenance. While one of
+	// them is True, no taint is set, and peers leave the Node out. Empty: no Node is ever
+	// under maintenance.
+	Conditions []string `json:"conditions"`
+}
+
+// Repair says when the Node condition HostRepairNeeded becomes True.
+type Repair struct {
+	// After is how long each sample must find a fault that a reboot or a
+	// replacement of the host cures.
+	After decide.Duration `json:"after" range:"0s..24h"`
 }
 
 // Policy returns what the configuration asks of the decider. Each call makes a new one.
 func (c *Config) Policy() *decide.Policy {
 	policy := c.ownPolicy()
+	former := &decide.Policy{} // early taints of other configurations are ours as well
+	for _, prefix := range []string{c.KeyPrefix, taints.DefaultStandInPrefix} {
+		former.Rules = append(former.Rules, c.earlyRules(prefix, func(early) bool { return true })...)
+	}
+	policy.Elsewhere = append(policy.Elsewhere, former)
 	for _, other := range c.family {
 		if other != c {
 			policy.Elsewhere = append(policy.Elsewhere, other.ownPolicy())
@@ -108,13 +165,13 @@ func (c *Config) Policy() *decide.Policy {
 func (c *Config) ownPolicy() *decide.Policy {
 	policy := &decide.Policy{
 		Rules:              c.rules(),
-		WriteBudget:        c.WriteBudget,
+		WriteBudget:        decide.WriteBudget(c.WriteBudget),
 		Upkeep:             decide.WriteBudget{Burst: 2 * c.WriteBudget.Burst, Interval: decide.Duration{Duration: c.WriteBudget.Interval.Duration / 4}},
-		FleetBrake:         c.FleetBrake,
-		Startup:            c.Startup,
+		FleetBrake:         decide.FleetBrake(c.FleetBrake),
+		Startup:            decide.Startup(c.Startup),
 		EvictionInterval:   c.Eviction.Interval.Duration,
 		ControlPlaneEvicts: c.Eviction.ControlPlane,
-		StandInPrefix:      c.StandInPrefix,
+		StandInPrefix:      c.KeyPrefix,
 		Maintenance:        c.Maintenance.Conditions,
 		RepairAfter:        c.Repair.After.Duration,
 		Heartbeat:          c.Heartbeat.Duration,
@@ -122,7 +179,7 @@ func (c *Config) ownPolicy() *decide.Policy {
 	for _, condition := range c.Conditions {
 		_, isReported := condition.Section.(*Reported)
 		policy.Conditions = append(policy.Conditions, decide.Condition{
-			Name: condition.Name, TaintKey: condition.TaintKey, Debounce: condition.Common().Debounce, AsksPeers: condition.Name == verdict.Condition,
+			Name: condition.Name, TaintKey: condition.TaintKey, Debounce: condition.Common().Debounce.policy(), AsksPeers: condition.Name == verdict.Condition,
 			BecomesCritical: condition.BecomesCritical, Reported: isReported,
 			Repairable: condition.Repairable, Observed: cmp.Or(condition.Common().Mode, c.Mode) == decide.Observe,
 		})
@@ -147,21 +204,7 @@ func (c *Config) rules() (rules []decide.Rule) {
 			rules = append(rules, rule)
 		}
 	}
-	for _, soft := range c.SoftRules {
-		rules = append(rules, decide.Rule{Condition: soft.Condition, Level: probes.OK, Severity: soft.Severity, Taint: soft.Taint})
-	}
-	return rules
-}
-
-// SoftRule asks for a taint before a condition is Degraded: a soft one, by which pods
-// prefer other Nodes.
-type SoftRule struct {
-	Condition probes.Condition `json:"condition"`
-	// Severity (1 to 49) is from which on a sample is bad for this rule. 50 is the threshold
-	// of Degraded.
-	Severity int `json:"severity"`
-	// Taint has the effect PreferNoSchedule or NoSchedule, and is written as asked.
-	Taint decide.Taint `json:"taint"`
+	return append(rules, c.SoftRules...)
 }
 
 // FromSeverity is a Taint's ValueFrom that makes the severity its value.
@@ -184,31 +227,4 @@ func (c *Config) Condition(name probes.Condition) (Condition, bool) {
 		}
 	}
 	return Condition{}, false
-}
-
-// Clone returns a copy whose fields and sections may be changed without
-// changing the original.
-func (c *Config) Clone() *Config {
-	copied := *c
-	copied.Conditions = append([]Condition(nil), c.Conditions...)
-	for i := range copied.Conditions {
-		copied.Conditions[i].Section = clone(copied.Conditions[i].Section)
-	}
-	copied.Rules, copied.SoftRules = slices.Clone(c.Rules), slices.Clone(c.SoftRules)
-	return &copied
-}
-
-// Maintenance says when a Node is under maintenance.
-type Maintenance struct {
-	// Conditions are the types of Node conditions, at most maxMaintenance. While one of
-	// them is True, no taint is set, and peers leave the Node out. Empty: no Node is ever
-	// under maintenance.
-	Conditions []string `json:"conditions"`
-}
-
-// Repair says when the Node condition HostRepairNeeded becomes True.
-type Repair struct {
-	// After (0 to 24h) is how long each sample must find a fault that a reboot or a
-	// replacement of the host cures.
-	After decide.Duration `json:"after"`
 }

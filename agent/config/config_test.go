@@ -34,7 +34,7 @@ func TestDecodeKeepsDefaultsOfFieldsThatAreNotGiven(t *testing.T) {
 	if memory.AvailablePercent != 7 || memory.Debounce.ClearAfter.Duration != 30*time.Second {
 		t.Errorf("memory = %+v", memory)
 	}
-	if memory.ClearFactor != wantMemory.ClearFactor || memory.Debounce.Samples != wantMemory.Debounce.Samples ||
+	if memory.Debounce.ClearFactor != wantMemory.Debounce.ClearFactor || memory.Debounce.Samples != wantMemory.Debounce.Samples ||
 		len(cfg.Rules) != len(want.Rules) || fixtures.Section[*config.Disk](cfg).AvailablePercent != fixtures.Section[*config.Disk](want).AvailablePercent {
 		t.Errorf("a default was lost: %+v", cfg)
 	}
@@ -80,11 +80,11 @@ func TestDecodeRefuses(t *testing.T) {
 		"a list":                     {"- 1\n", []string{"cannot unmarshal array"}},
 		"no header":                  {"memory: {}\n", []string{"apiVersion", "kind", config.APIVersion}},
 		"newer version":              {"apiVersion: taintlet.dev/v2\nkind: TaintletConfiguration\n", []string{"apiVersion", "taintlet.dev/v2", "v1alpha1"}},
-		"unknown field":              {header + "memory:\n  availablePercnt: 5\n", []string{`unknown field "memory.availablePercnt"`}},
-		"wrong case":                 {header + "Memory: {}\n", []string{`unknown field "Memory": did you mean memory?`}},
-		"a typing error":             {header + "memory: {availablePercents: 5}\n", []string{`unknown field "memory.availablePercents": did you mean availablePercent?`}},
-		"a typing error in a list":   {header + "rules: [{conditions: DiskPressure}]\n", []string{`unknown field "rules[0].conditions": did you mean condition?`}},
-		"a typing error in a taint":  {header + "rules: [{taint: {valuefrom: severity}}]\n", []string{`unknown field "rules[0].taint.valuefrom": did you mean valueFrom?`}},
+		"unknown field":              {header + "memory:\n  availablePercnt: 5\n", []string{`memory.availablePercnt: Forbidden: unknown field`}},
+		"wrong case":                 {header + "Memory: {}\n", []string{`Memory: Forbidden: unknown field; did you mean memory?`}},
+		"a typing error":             {header + "memory: {availablePercents: 5}\n", []string{`memory.availablePercents: Forbidden: unknown field; did you mean availablePercent?`}},
+		"a typing error in a list":   {header + "rules: [{conditions: DiskPressure}]\n", []string{`rules[0].conditions: Forbidden: unknown field; did you mean condition?`}},
+		"a typing error in a taint":  {header + "rules: [{taint: {valuefrom: severity}}]\n", []string{`rules[0].taint.valuefrom: Forbidden: unknown field; did you mean valueFrom?`}},
 		"types and values":           {header + "memory: {period: 5, availablePercent: 500, availablePercents: 5}\ndisk: {debounce: {samples: 99}}\n", []string{"memory.period: Invalid value: 5", "memory.availablePercent: Invalid value: 500", "did you mean availablePercent", "disk.debounce.samples: Invalid value: 99"}},
 		"doubled field":              {header + "memory: {}\nmemory: {}\n", []string{`"memory" already set`}},
 		"wrong type":                 {header + "memory:\n  availablePercent: lots\n", []string{"memory.availablePercent", "lots", "must be a number"}},
@@ -102,33 +102,32 @@ func TestDecodeRefuses(t *testing.T) {
 		"negative bytes":             {header + "memory:\n  availableBytes: -1Mi\n", []string{"memory.availableBytes", "-1Mi"}},
 		"threshold over 100":         {header + "disk:\n  inodesPercent: 101\n", []string{"disk.inodesPercent", "101"}},
 		"not a number":               {header + "pid:\n  usedPercent: .nan\n", []string{"NaN"}},
-		"never clears":               {header + "memory:\n  availablePercent: 80\n", []string{"memory.clearFactor", "never clear", "80"}},
-		"factor below one":           {header + "disk:\n  clearFactor: 0.5\n", []string{"disk.clearFactor", "1 to 10"}},
+		"never clears":               {header + "memory:\n  availablePercent: 80\n", []string{"memory.availablePercent", "never clear", "debounce.clearFactor, 1.5, times 80 %"}},
+		"factor below one":           {header + "disk: {debounce: {clearFactor: 0.5}}\n", []string{"disk.debounce.clearFactor", "1 to 10"}},
 		"period too short":           {header + "memory:\n  period: 1ms\n", []string{"memory.period", "1ms", "250ms"}},
 		"negative clearAfter":        {header + "pid:\n  debounce:\n    clearAfter: -1s\n", []string{"pid.debounce.clearAfter", "-1s"}},
 		"max below clearAfter":       {header + "pid:\n  debounce:\n    maxClearAfter: 1s\n", []string{"pid.debounce.maxClearAfter", "2m0s"}},
 		"more bad than looked":       {header + "network:\n  debounce:\n    badSamples: 6\n", []string{"network.debounce.badSamples", "6"}},
-		"a debounce of all":          {header + "debounce: {samples: 40, badSample: 1}\n", []string{`debounce.samples: Invalid value: 40: must be 1 to 32`, `unknown field "debounce.badSample"`}},
+		"a debounce of all":          {header + "debounce: {samples: 40, badSample: 1}\n", []string{`debounce.samples: Invalid value: 40: must be 1 to 32`, `debounce.badSample: Forbidden: unknown field`}},
 		"a wrong debounce of all":    {header + "debounce: {clearAfter: 40}\n", []string{`debounce.clearAfter: Invalid value: 40: must be a duration`}},
 		"unknown class":              {header + "network:\n  disabledClasses: [dns, icmp]\n", []string{"network.disabledClasses[1]", `"icmp"`, `"route", "self", "api", "local", "pods", "dns", "peers", "conntrack"`}},
 		"doubled class":              {header + "network:\n  disabledClasses: [dns, dns]\n", []string{"network.disabledClasses[1]", "Duplicate"}},
 		"too many classes":           {header + "network:\n  disabledClasses: [" + strings.Repeat("dns, ", 9) + "]\n", []string{"network.disabledClasses", "at most 8"}},
-		"a start-up taint in full":   {header + "startup: {taint: \"example.com/starting:NoSchedule\", timeout: 1s}\n", []string{`startup.taint: Invalid value: "example.com/starting:NoSchedule": must be the key of a taint, without value and effect`, `startup.timeout: Invalid value: "1s": must be 1m to 24h`}},
-		"a repair in full":           {header + "repair: {after: 25h, reasons: {CutOff: 1s}}\n", []string{`repair.after: Invalid value: "25h0m0s": must be 0s to 24h`, `unknown field "repair.reasons"`}},
+		"a start-up taint in full":   {header + "startup: {taint: \"example.com/starting:NoSchedule\"}\n", []string{`startup.taint: Invalid value: "example.com/starting:NoSchedule": must be the key of a taint, without value and effect`}},
+		"a repair in full":           {header + "repair: {after: 25h, reasons: {CutOff: 1s}}\n", []string{`repair.after: Invalid value: "25h0m0s": must be 0s to 24h`, `repair.reasons: Forbidden: unknown field`}},
 		"a reserved start-up taint":  {header + "startup: {taint: node.kubernetes.io/not-ready}\n", []string{"startup.taint: Forbidden: node.kubernetes.io/not-ready belongs to the control plane"}},
 		"a start-up taint of a rule": {header + "startup: {taint: taintlet.dev/disk-pressure}\n", []string{"startup.taint: Forbidden: taintlet.dev/disk-pressure is a key of a rule or of a stand-in"}},
-		"another autoscaler":         {header + "autoscaler: karpenter\n", []string{`autoscaler: Unsupported value: "karpenter": supported values: "", "cluster-autoscaler"`}},
-		"brake over 100 %":           {header + "fleetBrake: {percent: 101, minPeers: 0}\n", []string{"fleetBrake.percent", "fleetBrake.minPeers"}},
-		"no burst":                   {header + "writeBudget:\n  burst: 0\n", []string{"writeBudget.burst"}},
+		"other keys":                 {header + "keys: Private\n", []string{`keys: Unsupported value: "Private": supported values: "WellKnown", "Own"`}},
+		"brake over 100 %":           {header + "fleetBrake: {percent: 101}\n", []string{"fleetBrake.percent"}},
+		"no burst":                   {header + "writeBudget: {interval: 0s}\n", []string{"writeBudget.interval", "1s to 24h"}},
 		"relative path":              {header + "disk:\n  paths: [var]\n", []string{"disk.paths[0]", "absolute"}},
 		"doubled path":               {header + "disk:\n  paths: [/, /]\n", []string{"disk.paths[1]", "Duplicate"}},
 		"stall over 100":             {header + "memory:\n  stalledPercent: 120\n", []string{"memory.stalledPercent", "120"}},
 		"relative directory":         {header + "disk:\n  writeProbe: {directory: tmp}\n", []string{"disk.writeProbe.directory", "absolute"}},
-		"writes all the time":        {header + "disk:\n  writeProbe: {interval: 1ms}\n", []string{"disk.writeProbe.interval", "1s"}},
 		"no path":                    {header + "disk:\n  paths: []\n", []string{"disk.paths"}},
 		"heartbeat too often":        {header + "heartbeat: 1s\n", []string{"heartbeat", "1m to 8h"}},
-		"stand-in prefix":            {header + "standInPrefix: Not_DNS\n", []string{"standInPrefix"}},
-		"the control plane's prefix": {header + "standInPrefix: node.kubernetes.io\n", []string{"standInPrefix", "belong to the control plane"}},
+		"key prefix":                 {header + "keyPrefix: Not_DNS\n", []string{"keyPrefix"}},
+		"the control plane's prefix": {header + "keyPrefix: node.kubernetes.io\n", []string{"keyPrefix", "belong to the control plane"}},
 		"unknown condition":          {header + "rules:\n" + rule("CPUPressure", "Degraded", "a", "NoSchedule"), []string{"rules[0].condition", "CPUPressure", "MemoryPressure"}},
 		"level OK":                   {header + "rules:\n" + rule("MemoryPressure", "OK", "a", "NoSchedule"), []string{"rules[0].level", "Degraded"}},
 		"unknown level":              {header + "rules:\n" + rule("MemoryPressure", "Bad", "a", "NoSchedule"), []string{`"Bad"`, "Degraded"}},
@@ -162,6 +161,8 @@ func TestDecodeRefuses(t *testing.T) {
 		},
 		"control plane's pair": {header + "rules:\n" + rule("MemoryPressure", "Degraded", "node.kubernetes.io/not-ready", "NoExecute"), []string{"rules[0].taint.key", "belongs to the control plane"}},
 		"cordon":               {header + "rules:\n" + rule("MemoryPressure", "Degraded", "node.kubernetes.io/unschedulable", "NoSchedule"), []string{"rules[0].taint.key", "belongs to administrators"}},
+		"a former field":       {header + "softRules: []\npid: {clearFactor: 2}\n", []string{"softRules: Forbidden: unknown field; replaced by earlyPercent", "pid.clearFactor: Forbidden: unknown field; replaced by debounce.clearFactor"}},
+		"links":                {header + "memory: {period: 5}\nMemory: 5\n", []string{"1h (docs/configuration.md#memory)", "memory? (docs/configuration.md#the-whole-file-with-its-defaults)"}},
 		"all at once":          {header + "memory:\n  availablePercent: -1\n  nonsense: 1\ndisk:\n  inodesPercent: 200\n", []string{"memory.availablePercent", "memory.nonsense", "disk.inodesPercent"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +194,7 @@ func TestLoadNamesTheFile(t *testing.T) {
 }
 
 func TestOnlyPairsOfRulesAreProduced(t *testing.T) {
-	cfg, err := config.HostSchema().Decode([]byte(header + "standInPrefix: example.com\nrules:\n- {condition: MemoryPressure, level: Degraded, taint: {key: example.org/tight, effect: PreferNoSchedule}}\n"))
+	cfg, err := config.HostSchema().Decode([]byte(header + "keyPrefix: example.com\nrules:\n- {condition: MemoryPressure, level: Degraded, taint: {key: example.org/tight, effect: PreferNoSchedule}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +231,7 @@ func TestOnlyPairsOfRulesAreProduced(t *testing.T) {
 // it is no second mistake.
 func TestAWrongTypeIsReportedAlone(t *testing.T) {
 	_, err := config.HostSchema().Decode([]byte("heartbeat: 5 min\n" + header))
-	if want := `heartbeat: Invalid value: "5 min": must be a duration such as 30s, 5m or 1h`; err == nil || err.Error() != want {
+	if want := `heartbeat: Invalid value: "5 min": must be a duration such as 30s, 5m or 1h (docs/configuration.md#heartbeat)`; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

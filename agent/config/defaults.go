@@ -7,6 +7,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/trend"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -20,20 +21,25 @@ func Default() *Config { return HostSchema().Default() }
 // defaults of a condition's section stand beside its type.
 func (s Schema) Default() *Config {
 	cfg := &Config{
-		TypeMeta:      metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
-		Mode:          decide.Enforce,
-		Debounce:      defaultDebounce(2, 3),
-		WriteBudget:   decide.WriteBudget{Burst: 3, Interval: seconds(2400)},
-		Eviction:      Eviction{Cooldown: seconds(600), Interval: seconds(3600)},
-		FleetBrake:    decide.FleetBrake{Percent: 40, MinPeers: 5},
-		Startup:       decide.Startup{Timeout: seconds(600)},
-		Repair:        Repair{After: seconds(600)},
-		SoftRules:     []SoftRule{},
-		Overrides:     []Override{},
-		Maintenance:   defaultMaintenance(),
-		StandInPrefix: taints.DefaultStandInPrefix,
-		Heartbeat:     seconds(300),
-		Hash:          builtIn,
+		TypeMeta:    metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
+		Mode:        decide.Enforce,
+		Debounce:    defaultDebounce(2, 3),
+		WriteBudget: WriteBudget{Burst: 3, Interval: seconds(2400)},
+		Eviction:    Eviction{Cooldown: seconds(600), Interval: seconds(3600)},
+		FleetBrake:  FleetBrake{Percent: 40, MinPeers: 5},
+		Startup:     Startup{Timeout: seconds(600)},
+		Repair:      Repair{After: seconds(600)},
+		Overrides:   []Override{},
+		Reported:    []*Reported{},
+		// The lifecycle conditions of Kubernetes (KEP-5683, in
+		// staging/src/k8s.io/api/core/v1/types.go since 1.37) that say that a Node is disturbed
+		// now. MaintenancePlanned is none of them: a plan that is made weeks ahead would leave the
+		// Node without taints until then.
+		Maintenance: Maintenance{Conditions: []string{"DrainInProgress", decide.Drained, "MaintenanceInProgress", "GracefulNodeShutdownInProgress"}},
+		Keys:        WellKnownKeys,
+		KeyPrefix:   taints.DefaultStandInPrefix,
+		Heartbeat:   seconds(300),
+		Hash:        builtIn,
 	}
 	for _, definition := range s {
 		cfg.Conditions = append(cfg.Conditions, Condition{definition, definition.NewSection()})
@@ -42,12 +48,30 @@ func (s Schema) Default() *Config {
 	return cfg
 }
 
-// defaultRules ask for the well-known NoSchedule taints. Nothing evicts unless
+// defaultRules ask for NoSchedule taints. Nothing evicts unless
 // the operator says so.
 func (c *Config) defaultRules() []decide.Rule {
 	rules := slices.DeleteFunc(c.Policy().BuiltInRules(), func(r decide.Rule) bool { return r.Level != probes.Degraded })
 	for i := range rules {
-		rules[i] = c.autoscaled(rules[i])
+		if c.Keys == OwnKeys {
+			rules[i].Taint.Key = taints.StandInFor(rules[i].Taint.Pair(), c.KeyPrefix).Key
+		}
+	}
+	return rules
+}
+
+// early is a Section of which a quantity can set a taint before its condition is Degraded.
+type early interface{ early() float64 }
+
+// earlyRules are the rules for early taints, with keys under a prefix, of the sections for which
+// isOn. Pods prefer other Nodes then; a Node where they must not start is one whose threshold is
+// higher. The probes report the severity that the rules have exactly at earlyPercent.
+func (c *Config) earlyRules(prefix string, isOn func(early) bool) (rules []decide.Rule) {
+	for _, condition := range c.Conditions {
+		if section, can := condition.Section.(early); can && isOn(section) {
+			key := taints.StandInFor(taints.Pair{Key: condition.TaintKey}, prefix).Key + "-early"
+			rules = append(rules, decide.Rule{Condition: condition.Name, Level: probes.OK, Severity: trend.EarlySeverity, Taint: decide.Taint{Key: key, Effect: taints.PreferNoSchedule}})
+		}
 	}
 	return rules
 }
@@ -70,26 +94,6 @@ func (c *Config) addDefaultRules() {
 		if !isRuled && len(c.Rules) < c.maxRules() {
 			c.Rules = append(c.Rules, rule)
 		}
-	}
-}
-
-// ClusterAutoscaler is the autoscaler that counts a Node as unready for the well-known
-// taints of disk and network. Above 45 % of such Nodes it stops.
-const ClusterAutoscaler = "cluster-autoscaler"
-
-// autoscaled returns a default rule as the autoscaler of the cluster needs it.
-func (c *Config) autoscaled(rule decide.Rule) decide.Rule {
-	if c.Autoscaler == ClusterAutoscaler && taints.IsUnreadyToAutoscaler(rule.Taint.Key) {
-		rule.Taint.Key = taints.StandInFor(rule.Taint.Pair(), taints.AutoscalerPrefix).Key
-	}
-	return rule
-}
-
-// addDefaultPrefix sets the prefix of stand-ins that the autoscaler of the cluster needs,
-// unless the file has one.
-func (c *Config) addDefaultPrefix(isGiven bool) {
-	if c.Autoscaler == ClusterAutoscaler && !isGiven {
-		c.StandInPrefix = taints.AutoscalerPrefix
 	}
 }
 

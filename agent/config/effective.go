@@ -2,11 +2,11 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -38,130 +38,102 @@ func (s Schema) whole(cfg *Config, data []byte) (string, error) {
 	if err := yaml.Unmarshal(data, &given); err != nil {
 		return "", err
 	}
-	e := &effective{common: reflect.ValueOf(cfg.Debounce)}
+	delete(given, "apiVersion") // which every file has
+	delete(given, "kind")
+	e := effective{common: reflect.ValueOf(cfg.Debounce)}
 	e.fields("", reflect.ValueOf(cfg).Elem(), reflect.ValueOf(s.Default()).Elem(), given)
-	return e.text.String(), e.err
+	return e.text.String(), nil
 }
 
 // effective writes a configuration, field by field in the order of its types.
 type effective struct {
 	text strings.Builder
-	err  error
 	// common is the debounce of all conditions, of which a section shows what differs.
 	common reflect.Value
 }
 
 // fields writes those of a struct, beside its defaults and what the file gives.
-func (e *effective) fields(indent string, value, fallback reflect.Value, given map[string]any) {
-	for field, member := range value.Fields() {
-		before := fallback.FieldByIndex(field.Index)
-		name := jsonName(field)
+func (e *effective) fields(indent string, of, fallback reflect.Value, given map[string]any) {
+	defaults := members(fallback)
+	for i, m := range members(of) {
+		_, isSet := given[m.name]
+		inner, _ := given[m.name].(map[string]any)
 		switch {
-		case field.Type == reflect.TypeFor[[]Condition]():
-			e.sections(member.Interface().([]Condition), before.Interface().([]Condition), given)
-		case name == "-", !field.IsExported():
-		case field.Type == reflect.TypeFor[metav1.TypeMeta](): // which every file has
-			e.fields(indent, member, before, nil)
-		case field.Anonymous:
-			e.fields(indent, member, before, given)
-		case name == debounceField && indent != "":
-			inner, _ := given[name].(map[string]any)
-			e.debounce(member, before, inner)
-		case isSection(field.Type):
-			inner, _ := given[name].(map[string]any)
-			fmt.Fprintf(&e.text, "%s%s:\n", indent, name)
-			e.fields(indent+"  ", member, before, inner)
+		case m.name == debounceField && indent != "":
+			e.differences(indent, m.value, defaults[i].value, inner)
+		case isSection(m.value.Type()):
+			fmt.Fprintf(&e.text, "%s%s:\n", indent, m.name)
+			e.fields(indent+"  ", m.value, defaults[i].value, inner)
 		default:
-			_, isSet := given[name]
-			e.leaf(indent, name, member, before, isSet)
+			e.leaf(indent, m, defaults[i].value, isSet)
 		}
 	}
 }
 
-// debounce writes of a section's what differs from that of all conditions, or what the file
-// sets.
-func (e *effective) debounce(value, fallback reflect.Value, given map[string]any) {
-	heading := fmt.Sprintf("  %s:\n", debounceField)
-	for field, member := range value.Fields() {
-		name := jsonName(field)
-		if _, isSet := given[name]; isSet || e.flow(member) != e.flow(e.common.FieldByIndex(field.Index)) {
+// differences writes of a section's debounce what differs from that of all conditions, or what
+// the file sets.
+func (e *effective) differences(indent string, of, fallback reflect.Value, given map[string]any) {
+	heading, common, defaults := indent+debounceField+":\n", members(e.common), members(fallback)
+	for i, m := range members(of) {
+		if _, isSet := given[m.name]; isSet || flow(m.value) != flow(common[i].value) {
 			e.text.WriteString(heading)
-			e.leaf("    ", name, member, fallback.FieldByIndex(field.Index), isSet)
+			e.leaf(indent+"  ", m, defaults[i].value, isSet)
 			heading = ""
 		}
 	}
 }
 
-// sections writes those of the conditions.
-func (e *effective) sections(conditions, defaults []Condition, given map[string]any) {
-	for i, condition := range conditions[:len(defaults)] {
-		inner, _ := given[condition.Field].(map[string]any)
-		fmt.Fprintf(&e.text, "\n%s:\n", condition.Field)
-		e.fields("  ", reflect.ValueOf(condition.Section).Elem(), reflect.ValueOf(defaults[i].Section).Elem(), inner)
-	}
-	e.text.WriteString("\n")
-	_, isSet := given[reportedField]
-	e.leaf("", reportedField, reflect.ValueOf(reportedIn(conditions)), reflect.ValueOf([]*Reported(nil)), isSet)
-}
-
 // leaf writes a field that has no fields of its own, or a list, and marks it if
 // the file sets it.
-func (e *effective) leaf(indent, name string, value, fallback reflect.Value, isSet bool) {
-	mark, now, before := "", e.flow(value), e.flow(fallback)
+func (e *effective) leaf(indent string, m member, fallback reflect.Value, isSet bool) {
+	isList := m.value.Kind() == reflect.Slice
+	mark, now, before := "", flow(m.value), flow(fallback)
 	switch {
 	case isSet && now == before:
 		mark = "  # set; the default too"
-	case isSet && isList(value.Type()):
+	case isSet && isList:
 		mark = fmt.Sprintf("  # set; %d by default", fallback.Len())
 	case isSet:
 		mark = "  # set; default: " + before
 	}
-	if !isList(value.Type()) || value.Len() == 0 {
-		fmt.Fprintf(&e.text, "%s%s: %s%s\n", indent, name, now, mark)
+	if !isList || m.value.Len() == 0 {
+		fmt.Fprintf(&e.text, "%s%s: %s%s\n", indent, m.name, now, mark)
 		return
 	}
-	fmt.Fprintf(&e.text, "%s%s:%s\n", indent, name, mark)
-	for i := range value.Len() {
-		fmt.Fprintf(&e.text, "%s- %s\n", indent, e.flow(value.Index(i)))
+	fmt.Fprintf(&e.text, "%s%s:%s\n", indent, m.name, mark)
+	for i := range m.value.Len() {
+		fmt.Fprintf(&e.text, "%s- %s\n", indent, flow(m.value.Index(i)))
 	}
 }
 
-// flow returns a value in one line.
-func (e *effective) flow(value reflect.Value) string {
+// flow returns a value in one line of YAML.
+func flow(value reflect.Value) string {
 	var parts []string
 	switch {
 	case value.Kind() == reflect.Slice:
 		for i := range value.Len() {
-			parts = append(parts, e.flow(value.Index(i)))
+			parts = append(parts, flow(value.Index(i)))
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	case value.Kind() == reflect.Map:
-		for _, key := range slices.SortedFunc(slices.Values(value.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }) {
-			parts = append(parts, e.flow(key)+": "+e.flow(value.MapIndex(key)))
+		keyed := map[string]reflect.Value{}
+		for key, entry := range value.Seq2() {
+			keyed[key.String()] = entry
+		}
+		for _, key := range slices.Sorted(maps.Keys(keyed)) {
+			parts = append(parts, flow(reflect.ValueOf(key))+": "+flow(keyed[key]))
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
 	case value.Kind() == reflect.Pointer, value.Kind() == reflect.Interface && !value.IsNil():
-		return e.flow(value.Elem())
+		return flow(value.Elem())
 	case isSection(value.Type()):
-		return "{" + strings.Join(e.members(value), ", ") + "}"
-	}
-	text, err := yaml.Marshal(value.Interface())
-	if err != nil && e.err == nil {
-		e.err = err
-	}
-	return strings.TrimSpace(string(text))
-}
-
-// members returns the fields of a struct, each in one line.
-func (e *effective) members(value reflect.Value) (parts []string) {
-	for field, member := range value.Fields() {
-		switch {
-		case jsonName(field) == "-", member.IsZero() && strings.HasSuffix(field.Tag.Get("json"), ",omitempty"):
-		case field.Anonymous:
-			parts = append(parts, e.members(member)...)
-		default:
-			parts = append(parts, jsonName(field)+": "+e.flow(member))
+		for _, m := range members(value) {
+			if !m.value.IsZero() || !strings.HasSuffix(m.tag.Get("json"), ",omitempty") {
+				parts = append(parts, m.name+": "+flow(m.value))
+			}
 		}
+		return "{" + strings.Join(parts, ", ") + "}"
 	}
-	return parts
+	text, _ := yaml.Marshal(value.Interface()) // text, numbers and what marshals as such
+	return strings.TrimSpace(string(text))
 }

@@ -16,7 +16,7 @@ func FuzzConfiguration(f *testing.F) {
 		header + "rules:\n- {condition: MemoryPressure, level: Critical, taint: {key: example.com/a, effect: NoExecute}}\n",
 		header + "conditions:\n- {type: KernelDeadlock, staleAfter: 10m}\nmemory: {availableBytes: 1Gi}\n",
 		header + "overrides: [{nodeSelector: {pool: batch, \"on\": \"\"}, memory: {period: null}, rules: []}]\n",
-		header + "softRules:\n- {condition: MemoryPressure, percent: 80, taint: {key: example.com/a}}\n",
+		header + "memory: {earlyPercent: 20}\nkeys: Own\nkeyPrefix: example.com\ndisk: {mountPoints: [/data]}\n",
 	} {
 		f.Add([]byte(text))
 	}

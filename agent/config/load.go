@@ -4,17 +4,14 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
-
-	"github.com/taintlet/taintlet/probes"
 )
 
 // Load reads and decodes a file; an empty path gives the defaults.
@@ -52,10 +49,7 @@ func (s Schema) load(path string) (*Config, []byte, error) {
 		return nil, nil, fmt.Errorf("configuration: %w", err)
 	}
 	cfg, err := s.decodeFile(path, data)
-	if err != nil {
-		return nil, nil, err
-	}
-	return cfg, data, nil
+	return cfg, data, err
 }
 
 // decodeFile decodes what a file holds.
@@ -64,18 +58,14 @@ func (s Schema) decodeFile(path string, data []byte) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration %s: %w", path, err)
 	}
-	hash := HashOf(data)
 	for _, member := range cfg.family {
-		member.Hash = hash
+		member.Hash = HashOf(data)
 	}
 	return cfg, nil
 }
 
 // HashOf tells files apart: the Hash of the Config that a file has.
 func HashOf(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data))[:12] }
-
-// debounceField is where a file has the debounce of all conditions, and a section its own.
-const debounceField = "debounce"
 
 // Decode reads a configuration over the defaults. It is strict: an unknown or
 // doubled field, a value of the wrong type and an impossible value are errors
@@ -84,74 +74,31 @@ const debounceField = "debounce"
 func (s Schema) Decode(data []byte) (*Config, error) {
 	fields, err := parse(data)
 	if err != nil {
-		return nil, shorten([]error{err})
+		return nil, err
 	}
-	cfg, errs := s.decodeFields(maps.Clone(fields))
-	return cfg, shorten(append(errs, s.decodeOverrides(cfg, fields, errs)...))
+	cfg, errs := s.decodeFields(fields)
+	if errs = append(errs, s.decodeOverrides(cfg, fields, errs)...); len(errs) == 0 {
+		return cfg, nil
+	}
+	known := members(reflect.ValueOf(cfg).Elem())
+	wrong := make([]error, len(errs))
+	for i, err := range errs {
+		wrong[i] = fmt.Errorf("%w (docs/configuration.md#%s)", err, chapter(err.Field, known))
+	}
+	return nil, shorten(wrong...)
 }
 
-// decodeFields decodes the fields at the root of a file, and takes them out of the map. It
-// does not read the overrides.
-func (s Schema) decodeFields(fields map[string]json.RawMessage) (*Config, []error) {
-	cfg := s.Default()
-	cfg.APIVersion, cfg.Kind, cfg.Hash = "", "", ""
-	cfg.Rules = nil // decoding into the defaults would mix the elements' fields
-	var errs []error
-	allFit := true
-	inherit := func(Section) {} // what the file says of all conditions
-	decode := func(into any, data []byte, prefix string) {
-		found, fits := decodeInto(into, data, prefix)
-		errs, allFit = append(errs, found...), allFit && fits
+// chapter is where docs/configuration.md explains a field, by its path.
+func chapter(path string, known []member) string {
+	first := path[:strings.IndexAny(path+".", ".[")]
+	if slices.ContainsFunc(known, func(m member) bool { return m.name == first && first != "apiVersion" && first != "kind" }) {
+		return strings.ToLower(first)
 	}
-	if common, found := fields[debounceField]; found {
-		decode(&cfg.Debounce, common, debounceField+".")
-		delete(fields, debounceField)
-		inherit = func(section Section) { _, _ = decodeInto(&section.Common().Debounce, common, "") }
-	}
-	for _, condition := range cfg.Conditions {
-		inherit(condition.Section)
-		if section, found := fields[condition.Field]; found {
-			decode(condition.Section, section, condition.Field+".")
-			delete(fields, condition.Field)
-		}
-	}
-	if list, found := fields[reportedField]; found {
-		var entries []json.RawMessage
-		if json.Unmarshal(list, &entries) != nil {
-			errs, allFit = append(errs, field.Invalid(field.NewPath(reportedField), shown(list), "must be a list")), false
-		}
-		for i, entry := range entries {
-			section, at := defaultReported(), fmt.Sprintf("%s[%d]", reportedField, i)
-			inherit(section)
-			decode(section, entry, at+".")
-			cfg.Conditions = append(cfg.Conditions, Condition{Definition{Name: probes.Condition(section.Type), Field: at}, section})
-		}
-		delete(fields, reportedField)
-	}
-	rest, err := json.Marshal(fields)
-	if err != nil {
-		return cfg, append(errs, err)
-	}
-	sections := []string{reportedField}
-	for _, definition := range s {
-		sections = append(sections, definition.Field)
-	}
-	found, fits := decodeInto(cfg, rest, "", sections...)
-	errs = append(errs, found...)
-	if !allFit || !fits { // fields that do not fit together may not have been read
-		return cfg, append(errs, cfg.boundsBeside(errs)...)
-	}
-	_, hasPrefix := fields["standInPrefix"]
-	cfg.addDefaultPrefix(hasPrefix)
-	cfg.addDefaultRules()
-	for _, invalid := range cfg.Validate() {
-		errs = append(errs, invalid)
-	}
-	return cfg, errs
+	return "the-whole-file-with-its-defaults"
 }
 
 // parse returns the fields at the root of the file.
-func parse(data []byte) (map[string]json.RawMessage, error) {
+func parse(data []byte) (fields map[string]json.RawMessage, err error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, fmt.Errorf("the file is empty; at least apiVersion: %s and kind: %s are needed", APIVersion, Kind)
 	}
@@ -159,45 +106,29 @@ func parse(data []byte) (map[string]json.RawMessage, error) {
 		return nil, err
 	}
 	asJSON, err := yaml.YAMLToJSONStrict(data)
-	if err != nil {
-		return nil, fmt.Errorf("not YAML: %w", err)
+	if err == nil {
+		err = json.Unmarshal(asJSON, &fields)
 	}
-	var fields map[string]json.RawMessage
-	err = json.Unmarshal(asJSON, &fields)
-	return fields, err
+	if err != nil {
+		return nil, shorten(fmt.Errorf("not YAML with fields: %w", err))
+	}
+	return fields, nil
 }
 
-// unknownField is how the decoder's error about one begins.
-const unknownField = `unknown field "`
-
-// decodeInto reads one part of the file. Its errors name the fields by their path
-// from the root, which begins with prefix. fits is false if a value has a wrong
-// type. Then the others of the part are read. more are names of fields that are read already.
-func decodeInto(into any, data []byte, prefix string, more ...string) (errs []error, fits bool) {
-	strictErrs, err := kjson.UnmarshalStrict(data, into)
-	if err != nil {
-		var at *field.Path
-		if prefix != "" {
-			at = field.NewPath(strings.TrimSuffix(prefix, "."))
-		}
-		fitting, wrong := mismatches(data, reflect.TypeOf(into).Elem(), at)
-		for _, err := range wrong {
-			errs = append(errs, err)
-		}
-		if errs == nil {
-			return []error{err}, false
-		}
-		strictErrs, _ = kjson.UnmarshalStrict(fitting, into) // told already
+// decodeFields decodes the fields at the root of a file, but for the overrides themselves.
+func (s Schema) decodeFields(fields map[string]json.RawMessage) (*Config, field.ErrorList) {
+	cfg := s.Default()
+	cfg.APIVersion, cfg.Kind, cfg.Hash = "", "", ""
+	cfg.Rules = nil // what a file does not have is added below
+	var d decoder
+	d.section(maps.Clone(fields), reflect.ValueOf(cfg).Elem(), nil)
+	for i, section := range cfg.Reported {
+		cfg.Conditions = append(cfg.Conditions, section.condition(i))
 	}
-	for _, strict := range strictErrs {
-		if named, ok := errors.AsType[kjson.FieldError](strict); ok {
-			name := named.FieldPath()
-			named.SetFieldPath(prefix + name)
-			if known := suggestion(reflect.TypeOf(into).Elem(), name, more...); known != "" && strings.HasPrefix(strict.Error(), unknownField) {
-				strict = fmt.Errorf("%w: did you mean %s?", strict, known)
-			}
-		}
-		errs = append(errs, strict)
+	if d.isMistyped { // fields that do not fit together may not have been read
+		return cfg, d.errs
 	}
-	return errs, err == nil
+	cfg.addDefaultRules()
+	cfg.SoftRules = cfg.earlyRules(cfg.KeyPrefix, func(section early) bool { return section.early() > 0 })
+	return cfg, append(d.errs, cfg.Validate()...)
 }

@@ -63,11 +63,11 @@ func TestBadOverridesAreRefused(t *testing.T) {
 		"[{memory: {}}]":                {"overrides[0].nodeSelector: Invalid value: null: must be labels of Nodes"},
 		"[{nodeSelector: {}}]":          {"overrides[0].nodeSelector: Invalid value"},
 		"[{nodeSelector: {gpu: true}}]": {`overrides[0].nodeSelector[gpu]: Invalid value: true: must be text; put it in quotes: "true"`},
-		"[{nodeSelector: {a: 'b c'}}]":  {"overrides[0].nodeSelector[a]: Invalid value"},
+		"[{nodeSelector: {a: 'b c'}}]":  {`overrides[0].nodeSelector: Invalid value: "b c"`},
 		"[{nodeSelector: {a: b}, heartbeat: 1m}]":                                       {"overrides[0].heartbeat: Forbidden"},
 		"[{nodeSelector: {a: b}, overrides: []}]":                                       {"overrides[0].overrides: Forbidden"},
 		"[{nodeSelector: {a: b}, memory: {availablePercent: 500}, pid: 5}]":             {"overrides[0].pid: Invalid value: 5: must be a section"},
-		"[{nodeSelector: {a: b}}, {nodeSelector: {c: d}, memory: {periods: 1s}}]":       {`unknown field "overrides[1].memory.periods"`},
+		"[{nodeSelector: {a: b}}, {nodeSelector: {c: d}, memory: {periods: 1s}}]":       {`overrides[1].memory.periods: Forbidden: unknown field`},
 		"[{nodeSelector: {a: b}, rules: [{condition: DiskPressure, level: Critical}]}]": {"overrides[0].rules[0].level: Forbidden: Critical evicts pods"},
 	} {
 		_, err := config.HostSchema().Decode([]byte(header + "overrides: " + text + "\n"))

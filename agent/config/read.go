@@ -96,27 +96,19 @@ func hasAnchor(line string) bool {
 
 // shorten joins the errors and returns at most maxError bytes of text. Of a long
 // one, the beginning has the field and the end says what is allowed.
-func shorten(errs []error) error {
-	var text strings.Builder
+func shorten(errs ...error) error {
+	var lines []string
+	left := maxError
 	for _, err := range errs {
-		if err == nil {
-			continue
-		}
 		line := err.Error()
 		if len(line) > maxLine {
 			line = strings.ToValidUTF8(line[:maxLine/2], "") + " … " + strings.ToValidUTF8(line[len(line)-maxLine/2:], "")
 		}
-		if text.Len()+len(line) > maxError {
-			text.WriteString("\n… and more")
+		if left -= len(line); left < 0 {
+			lines = append(lines, "… and more")
 			break
 		}
-		if text.Len() > 0 {
-			text.WriteByte('\n')
-		}
-		text.WriteString(line)
+		lines = append(lines, line)
 	}
-	if text.Len() == 0 {
-		return nil
-	}
-	return errors.New(text.String())
+	return errors.New(strings.Join(lines, "\n"))
 }

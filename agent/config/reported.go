@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -33,7 +35,7 @@ type Reported struct {
 	BadStatus BadStatus `json:"badStatus"`
 	// StaleAfter (1m to 24h) is how long its reporter may leave it as it is, its heartbeat
 	// included, until it is Unknown. 0: for ever.
-	StaleAfter decide.Duration `json:"staleAfter"`
+	StaleAfter decide.Duration `json:"staleAfter" range:"0,1m..24h"`
 	Sampling
 }
 
@@ -84,33 +86,20 @@ func (r *Reported) Validate(at *field.Path) field.ErrorList {
 	case !aType.MatchString(r.Type):
 		errs = append(errs, field.Invalid(at.Child("type"), r.Type, "must be at most 63 letters and digits that begin with a capital, such as KernelDeadlock"))
 	}
-	if known := []taints.ConditionStatus{taints.ConditionTrue, taints.ConditionFalse}; !slices.Contains(known, taints.ConditionStatus(r.BadStatus)) {
-		errs = append(errs, field.NotSupported(at.Child("badStatus"), taints.ConditionStatus(r.BadStatus), known))
-	}
-	return errs
+	return append(errs, oneOf(taints.ConditionStatus(r.BadStatus), at.Child("badStatus"), taints.ConditionTrue, taints.ConditionFalse)...)
 }
 
-// reportedIn returns the sections of the conditions that others report.
-func reportedIn(conditions []Condition) (all []*Reported) {
-	for i := range conditions {
-		if section, isReported := conditions[i].Section.(*Reported); isReported {
-			all = append(all, section)
-		}
-	}
-	return all
+// condition is the one that the section makes, the i-th of a file.
+func (r *Reported) condition(i int) Condition {
+	return Condition{Definition{Name: probes.Condition(r.Type), Field: fmt.Sprintf("%s[%d]", reportedField, i)}, r}
 }
 
-// validateReported refuses too many of them, and the same one twice.
-func (c *Config) validateReported(at *field.Path) field.ErrorList {
-	all := reportedIn(c.Conditions)
-	if len(all) > maxReported {
-		return field.ErrorList{field.TooMany(at, len(all), maxReported)}
-	}
-	var errs field.ErrorList
-	for i, r := range all {
-		if slices.ContainsFunc(all[:i], func(other *Reported) bool { return other.Type == r.Type }) {
-			errs = append(errs, field.Duplicate(at.Index(i).Child("type"), r.Type))
+// ownOf returns the conditions that others do not report.
+func ownOf(conditions []Condition) (own []Condition) {
+	for _, c := range conditions {
+		if _, isReported := c.Section.(*Reported); !isReported {
+			own = append(own, c)
 		}
 	}
-	return errs
+	return own
 }

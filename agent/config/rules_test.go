@@ -57,16 +57,16 @@ func TestRulesAreReplacedOneByOne(t *testing.T) {
 			gone:          []string{"NetworkUnavailable Degraded node.kubernetes.io/network-unavailable:NoSchedule"},
 			withoutTaints: []probes.Condition{probes.NetworkUnavailable},
 		},
-		"cluster-autoscaler": {
-			text: "autoscaler: cluster-autoscaler\n",
-			added: []string{"DiskPressure Degraded status-taint.cluster-autoscaler.kubernetes.io/disk-pressure:NoSchedule",
-				"NetworkUnavailable Degraded status-taint.cluster-autoscaler.kubernetes.io/network-unavailable:NoSchedule"},
-			gone: []string{"DiskPressure Degraded node.kubernetes.io/disk-pressure:NoSchedule", "NetworkUnavailable Degraded node.kubernetes.io/network-unavailable:NoSchedule"},
+		"own keys": {
+			text: "keys: Own\n", gone: defaults,
+			added: []string{"DiskPressure Degraded taintlet.dev/disk-pressure:NoSchedule", "MemoryPressure Degraded taintlet.dev/memory-pressure:NoSchedule",
+				"NetworkUnavailable Degraded taintlet.dev/network-unavailable:NoSchedule", "PIDPressure Degraded taintlet.dev/pid-pressure:NoSchedule"},
 		},
-		"cluster-autoscaler and a rule": {
-			text:  "autoscaler: cluster-autoscaler\nrules:\n- {condition: DiskPressure, level: Degraded, taint: {key: node.kubernetes.io/disk-pressure, effect: NoSchedule}}\n",
-			added: []string{"NetworkUnavailable Degraded status-taint.cluster-autoscaler.kubernetes.io/network-unavailable:NoSchedule"},
-			gone:  []string{"NetworkUnavailable Degraded node.kubernetes.io/network-unavailable:NoSchedule"},
+		"own keys and a rule": {
+			text: "keys: Own\nkeyPrefix: example.com\nrules:\n- {condition: DiskPressure, level: Degraded, taint: {key: node.kubernetes.io/disk-pressure, effect: NoSchedule}}\n",
+			gone: slices.DeleteFunc(slices.Clone(defaults), func(pair string) bool { return strings.HasPrefix(pair, "Disk") }),
+			added: []string{"MemoryPressure Degraded example.com/memory-pressure:NoSchedule", "NetworkUnavailable Degraded example.com/network-unavailable:NoSchedule",
+				"PIDPressure Degraded example.com/pid-pressure:NoSchedule"},
 		},
 		"all off": {text: "rules: []\n", gone: defaults, withoutTaints: config.Default().Names()},
 	} {
@@ -83,19 +83,6 @@ func TestRulesAreReplacedOneByOne(t *testing.T) {
 		}
 		if got := cfg.WithoutTaint(); !slices.Equal(got, test.withoutTaints) {
 			t.Errorf("%s: %v have no taint, want %v", name, got, test.withoutTaints)
-		}
-	}
-}
-
-// The stand-ins have keys that the autoscaler ignores, unless the file says otherwise.
-func TestStandInsSuitTheAutoscaler(t *testing.T) {
-	for text, want := range map[string]string{
-		"":                                 "taintlet.dev",
-		"autoscaler: cluster-autoscaler\n": "status-taint.cluster-autoscaler.kubernetes.io",
-		"autoscaler: cluster-autoscaler\nstandInPrefix: example.com\n": "example.com",
-	} {
-		if cfg, err := config.HostSchema().Decode([]byte(header + text)); err != nil || cfg.StandInPrefix != want {
-			t.Errorf("%q: %s, %v", text, cfg.StandInPrefix, err)
 		}
 	}
 }

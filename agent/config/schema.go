@@ -77,16 +77,55 @@ type Section interface {
 	Validate(at *field.Path) field.ErrorList
 }
 
+// Names of fields that the sections share.
+const (
+	debounceField = "debounce"
+	periodField   = "period"
+)
+
 // Sampling says how often a probe takes a sample and which samples change the
 // condition's level.
 type Sampling struct {
 	// Period is the longest time between two samples, ±10 %: MinInterval to 10m.
 	// The nearer a threshold is, the sooner the next sample is taken.
-	Period decide.Duration `json:"period"`
+	Period decide.Duration `json:"period" range:"250ms..10m"`
 	// Mode is that of the condition. Empty: that of all conditions.
 	Mode decide.Mode `json:"mode,omitempty"`
 	// Debounce of a file has what differs from that of all conditions.
-	Debounce decide.Debounce `json:"debounce"`
+	Debounce Debounce `json:"debounce"`
+}
+
+// Debounce says which samples change the level of a condition: see decide.Debounce.
+type Debounce struct {
+	BadSamples    int             `json:"badSamples" range:"1..32"`
+	Samples       int             `json:"samples" range:"1..32"`
+	ClearAfter    decide.Duration `json:"clearAfter" range:"0s..24h"`
+	MaxClearAfter decide.Duration `json:"maxClearAfter" range:"0s..24h"`
+	CriticalAfter decide.Duration `json:"criticalAfter" range:"0s..1h"`
+	// ClearFactor is how much easier the threshold is that clears: 1.5 times as much must be
+	// free before there is enough again.
+	ClearFactor float64 `json:"clearFactor" range:"1..10"`
+	// UnknownAfter is how long the probe may be unable to tell before Critical steps down and
+	// people are told. A file cannot change it.
+	UnknownAfter decide.Duration `json:"-"`
+}
+
+const (
+	// penaltyHalfLife is the time in which damping halves. A condition that was damped by an
+	// incident in the morning clears as soon as any other in the afternoon.
+	penaltyHalfLife = time.Hour
+	// unknownAfter is long enough for a file system or an API server that does not answer for a
+	// moment, and short enough for an alert.
+	unknownAfter = 5 * time.Minute
+)
+
+// policy is what the debounce asks of the decider.
+func (d Debounce) policy() decide.Debounce {
+	return decide.Debounce{
+		BadSamples: d.BadSamples, Samples: d.Samples, ClearAfter: d.ClearAfter, MaxClearAfter: d.MaxClearAfter,
+		PenaltyHalfLife: decide.Duration{Duration: penaltyHalfLife},
+		CriticalAfter:   d.CriticalAfter, UnknownAfter: d.UnknownAfter,
+	}
 }
 
 // Common returns the Sampling itself.
@@ -100,17 +139,12 @@ func (*Sampling) FollowUp() time.Duration { return 100 * time.Millisecond }
 
 // probeOf returns a copy of a section without what is none of its probe's business.
 func probeOf(s Section) Section {
-	copied := clone(s)
-	copied.Common().Mode, copied.Common().Debounce = "", decide.Debounce{}
+	value := reflect.New(reflect.TypeOf(s).Elem())
+	value.Elem().Set(reflect.ValueOf(s).Elem())
+	copied := value.Interface().(Section)
+	common := copied.Common()
+	common.Mode, common.Debounce = "", Debounce{ClearFactor: common.Debounce.ClearFactor}
 	return copied
-}
-
-// clone copies a section. Slices and maps in it stay shared; nothing changes
-// them.
-func clone(s Section) Section {
-	copied := reflect.New(reflect.TypeOf(s).Elem())
-	copied.Elem().Set(reflect.ValueOf(s).Elem())
-	return copied.Interface().(Section)
 }
 
 func seconds(n int) decide.Duration {
@@ -122,20 +156,15 @@ func DefaultSampling(period time.Duration, badSamples, samples int) Sampling {
 	return Sampling{Period: decide.Duration{Duration: period}, Debounce: defaultDebounce(badSamples, samples)}
 }
 
-func defaultDebounce(badSamples, samples int) decide.Debounce {
-	return decide.Debounce{
-		BadSamples:      badSamples,
-		Samples:         samples,
-		ClearAfter:      seconds(120),
-		MaxClearAfter:   seconds(3600),
-		PenaltyHalfLife: seconds(3600),
-		CriticalAfter:   seconds(60),
-		UnknownAfter:    seconds(300),
+func defaultDebounce(badSamples, samples int) Debounce {
+	return Debounce{
+		BadSamples: badSamples, Samples: samples, ClearAfter: seconds(120), MaxClearAfter: seconds(3600), CriticalAfter: seconds(60),
+		ClearFactor: 1.5, UnknownAfter: decide.Duration{Duration: unknownAfter},
 	}
 }
-
-func switchesOff(r decide.Rule) bool { return r.Taint.Effect == NoTaint }
 
 // NoTaint is the effect of a rule that asks for no taint. It switches off the default
 // rule of its condition. No such rule reaches a Policy.
 const NoTaint taints.Effect = "None"
+
+func switchesOff(r decide.Rule) bool { return r.Taint.Effect == NoTaint }

@@ -1,13 +1,11 @@
 package config
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes/disk"
 	"github.com/taintlet/taintlet/probes/memory"
 	"github.com/taintlet/taintlet/probes/network/verdict"
@@ -19,56 +17,52 @@ import (
 type Memory struct {
 	Sampling
 
-	// AvailablePercent (0 to 100, of all memory but huge pages) and
-	// AvailableBytes: Degraded when available memory is below the larger of the
-	// two.
-	AvailablePercent float64           `json:"availablePercent"`
-	AvailableBytes   resource.Quantity `json:"availableBytes"`
-	// StalledPercent: Degraded when tasks waited for memory for this share of
-	// the last 2 s, as far as the host reclaimed memory, and less than
-	// StalledAvailablePercent is available.
-	StalledPercent          float64 `json:"stalledPercent"`
-	StalledAvailablePercent float64 `json:"stalledAvailablePercent"`
-	// CriticalStalledPercent: a sample is critical when all tasks waited for this
-	// share of the last 10 s and available memory is below the first threshold.
-	CriticalStalledPercent float64 `json:"criticalStalledPercent"`
-	// ClearFactor (1 to 10): a sample is good again only above ClearFactor times
-	// the threshold.
-	ClearFactor float64 `json:"clearFactor"`
+	// AvailablePercent (of all memory but huge pages) and AvailableBytes: Degraded when
+	// available memory is below the larger of the two.
+	AvailablePercent float64           `json:"availablePercent" range:"0..100"`
+	AvailableBytes   resource.Quantity `json:"availableBytes" range:"0..1Ei"` // more would not fit the sums that are made of it
+	// EarlyPercent: an early taint is set when less is available.
+	EarlyPercent float64 `json:"earlyPercent" range:"0..80"`
+	// StalledPercent: Degraded when tasks waited for memory for this share of the last 2 s, as
+	// far as the host reclaimed memory, and less than stalledAvailablePercent is available. 0:
+	// how long tasks wait never counts.
+	StalledPercent float64 `json:"stalledPercent" range:"0..100"`
 }
+
+// Stalls are noisy, and count only together with little available memory: a pod at its own limit
+// stalls 31 % of the time on an idle host. A StalledPercent of 0 switches both off.
+const (
+	// stalledAvailablePercent is the share of memory below which stalls count.
+	stalledAvailablePercent = 15
+	// criticalStalledPercent is the share of the last 10 s for which all tasks waited, and less
+	// than the first threshold is available: such a sample is critical.
+	criticalStalledPercent = 40
+)
 
 // defaultMemory has the kubelet's memory.available as its floor.
 func defaultMemory() Section {
 	return &Memory{
-		Sampling:         DefaultSampling(4*time.Second, 2, 3),
-		AvailablePercent: 5,
-		AvailableBytes:   resource.MustParse("100Mi"),
-
-		StalledPercent:          15,
-		StalledAvailablePercent: 15,
-		CriticalStalledPercent:  40,
-
-		ClearFactor: 1.5,
+		Sampling: DefaultSampling(4*time.Second, 2, 3), AvailablePercent: 5, AvailableBytes: resource.MustParse("100Mi"), StalledPercent: 15,
 	}
 }
 
 // Thresholds returns what the probe judges by.
 func (m *Memory) Thresholds() memory.Thresholds {
-	return memory.Thresholds{
-		AvailablePercent:        m.AvailablePercent,
-		AvailableBytes:          byteCount(m.AvailableBytes),
-		StalledPercent:          m.StalledPercent,
-		StalledAvailablePercent: m.StalledAvailablePercent,
-		CriticalStalledPercent:  m.CriticalStalledPercent,
-		ClearFactor:             m.ClearFactor,
+	t := memory.Thresholds{
+		AvailablePercent: m.AvailablePercent, EarlyPercent: m.EarlyPercent, AvailableBytes: uint64(max(0, m.AvailableBytes.Value())), ClearFactor: m.Debounce.ClearFactor,
 	}
+	if m.StalledPercent > 0 {
+		t.StalledPercent, t.StalledAvailablePercent, t.CriticalStalledPercent = m.StalledPercent, stalledAvailablePercent, criticalStalledPercent
+	}
+	return t
 }
 
-func byteCount(q resource.Quantity) uint64 { return uint64(max(0, q.Value())) }
+func (m *Memory) early() float64 { return m.EarlyPercent }
 
 // Validate returns every impossible value.
 func (m *Memory) Validate(at *field.Path) field.ErrorList {
-	return clearFactor(m.ClearFactor, at.Child("clearFactor"), m.AvailablePercent)
+	errs := canClear(m.Debounce, at.Child("availablePercent"), m.AvailablePercent, m.AvailablePercent)
+	return append(errs, comesFirst(at, m.EarlyPercent, m.EarlyPercent > m.AvailablePercent, "availablePercent")...)
 }
 
 // Disk is the section of DiskPressure.
@@ -78,17 +72,16 @@ type Disk struct {
 	// Paths name the file systems to watch, by any path on them. Paths that do
 	// not exist are skipped, and named in the message. Several paths on one device count once.
 	Paths []string `json:"paths"`
-	// AvailablePercent and InodesPercent (0 to 100, 0: no threshold): Degraded
+	// MountPoints are paths that are watched as well, and at which the host is to have mounted
+	// a file system: Degraded where it has not.
+	MountPoints []string `json:"mountPoints"`
+	// AvailablePercent and InodesPercent (0: no threshold): Degraded
 	// when less of the space, or of the inodes, is free.
-	AvailablePercent float64 `json:"availablePercent"`
-	InodesPercent    float64 `json:"inodesPercent"`
-	// BlockedAfter (0 to 1h): Degraded when a path, or a write, has given no answer
-	// for this time. Until then it is Unknown. 0: it stays Unknown.
-	BlockedAfter decide.Duration `json:"blockedAfter"`
-	WriteProbe   WriteProbe      `json:"writeProbe"`
-	// ClearFactor (1 to 10): a sample is good again only above ClearFactor times
-	// the threshold.
-	ClearFactor float64 `json:"clearFactor"`
+	AvailablePercent float64 `json:"availablePercent" range:"0..100"`
+	InodesPercent    float64 `json:"inodesPercent" range:"0..100"`
+	// EarlyPercent: an early taint is set when less of the space is free.
+	EarlyPercent float64    `json:"earlyPercent" range:"0..80"`
+	WriteProbe   WriteProbe `json:"writeProbe"`
 }
 
 // WriteProbe configures the small write that tells whether a file system can be
@@ -96,24 +89,27 @@ type Disk struct {
 type WriteProbe struct {
 	// Directory takes a file of 4 KiB for a moment. Empty: no writes.
 	Directory string `json:"directory"`
-	// Interval (1s to 1h) is the time between two successful writes.
-	Interval decide.Duration `json:"interval"`
-	// SlowAfter (0 to 4s): Degraded when no write has been faster for a minute.
-	// 0: a write may take as long as it likes.
-	SlowAfter decide.Duration `json:"slowAfter"`
 }
+
+const (
+	// blockedAfter is how long a path, or a write, may give no answer. Devices and servers that
+	// fail over answer again within half a minute; a call that is pending until then is Unknown.
+	blockedAfter = 30 * time.Second
+	// slowAfter is how long a write of 4 KiB may take; none was faster for a minute when it
+	// counts. A disk at its limit needs some 100 ms, and the kernel calls a task hung after 2
+	// minutes.
+	slowAfter = 2 * time.Second
+	// writesEvery is the time between two writes that go well. A probe that samples more often
+	// than by default writes more often too, by the same share.
+	writesEvery = 30 * time.Second
+)
 
 // defaultDisk has the thresholds of the kubelet's nodefs.available and
 // nodefs.inodesFree.
 func defaultDisk() Section {
 	return &Disk{
-		Sampling:         DefaultSampling(4*time.Second, 2, 3),
-		Paths:            []string{"/", "/var/lib/kubelet", "/var/lib/containerd"},
-		AvailablePercent: 10,
-		InodesPercent:    5,
-		BlockedAfter:     seconds(30),
-		WriteProbe:       WriteProbe{Interval: seconds(30), SlowAfter: seconds(2)},
-		ClearFactor:      1.5,
+		Sampling: DefaultSampling(4*time.Second, 2, 3), Paths: []string{"/", "/var/lib/kubelet", "/var/lib/containerd"}, MountPoints: []string{},
+		AvailablePercent: 10, InodesPercent: 5,
 	}
 }
 
@@ -125,56 +121,67 @@ func diskFaults() []string {
 // Thresholds returns what the probe judges by.
 func (d *Disk) Thresholds() disk.Thresholds {
 	return disk.Thresholds{
-		AvailablePercent: d.AvailablePercent,
-		InodesPercent:    d.InodesPercent,
-		BlockedAfter:     d.BlockedAfter.Duration,
-		ClearFactor:      d.ClearFactor,
+		AvailablePercent: d.AvailablePercent, InodesPercent: d.InodesPercent, EarlyPercent: d.EarlyPercent, BlockedAfter: blockedAfter, ClearFactor: d.Debounce.ClearFactor,
 	}
 }
 
 // Write returns where the probe writes, and how long that may take.
 func (d *Disk) Write() disk.Write {
-	return disk.Write{
-		Directory: d.WriteProbe.Directory,
-		Interval:  d.WriteProbe.Interval.Duration,
-		Slow:      d.WriteProbe.SlowAfter.Duration,
-	}
+	return disk.Write{Directory: d.WriteProbe.Directory, Interval: min(writesEvery, d.Period.Duration*15/2), Slow: slowAfter}
 }
+
+func (d *Disk) early() float64 { return d.EarlyPercent }
+
+// maxPaths is how many paths a file may have, and maxPath how long one is (PATH_MAX).
+const (
+	maxPaths = 32
+	maxPath  = 4096
+)
 
 // Validate returns every impossible value.
 func (d *Disk) Validate(at *field.Path) field.ErrorList {
-	var errs field.ErrorList
+	errs := entries(d.Paths, maxPaths, at.Child("paths"), absolute)
+	errs = append(errs, entries(d.MountPoints, maxPaths, at.Child("mountPoints"), absolute)...)
 	if len(d.Paths) == 0 {
 		errs = append(errs, field.Required(at.Child("paths"), "at least one absolute path"))
-	}
-	if len(d.Paths) > maxPaths {
-		return field.ErrorList{field.TooMany(at.Child("paths"), len(d.Paths), maxPaths)}
-	}
-	for i, p := range d.Paths {
-		errs = append(errs, absolute(p, at.Child("paths").Index(i))...)
-		if slices.Contains(d.Paths[:i], p) {
-			errs = append(errs, field.Duplicate(at.Child("paths").Index(i), p))
-		}
 	}
 	if directory := d.WriteProbe.Directory; directory != "" {
 		errs = append(errs, absolute(directory, at.Child("writeProbe", "directory"))...)
 	}
-	return append(errs, clearFactor(d.ClearFactor, at.Child("clearFactor"), max(d.AvailablePercent, d.InodesPercent))...)
+	errs = append(errs, canClear(d.Debounce, at.Child("availablePercent"), d.AvailablePercent, d.AvailablePercent)...)
+	errs = append(errs, canClear(d.Debounce, at.Child("inodesPercent"), d.InodesPercent, d.InodesPercent)...)
+	return append(errs, comesFirst(at, d.EarlyPercent, d.EarlyPercent > d.AvailablePercent, "availablePercent")...)
 }
 
-// PID is the section of PIDPressure. Its ClearFactor is 1 to 10.
+// PID is the section of PIDPressure.
 type PID struct {
 	Sampling
-	pid.Thresholds
+
+	// UsedPercent is the share of the host's task limit from which on it is Degraded.
+	UsedPercent float64 `json:"usedPercent" range:"0.001..100"`
+	// EarlyPercent: an early taint is set from this used share on.
+	EarlyPercent float64 `json:"earlyPercent" range:"0,20..99"`
 }
 
+func (p *PID) early() float64 { return p.EarlyPercent }
+
+// criticalUsedPercent is the share of the task limit from which on a sample is critical: soon
+// nothing can be started, not even a shell. Whoever wants no eviction has no rule for Critical.
+const criticalUsedPercent = 95
+
 func defaultPID() Section {
-	return &PID{DefaultSampling(4*time.Second, 2, 3), pid.Thresholds{UsedPercent: 85, CriticalUsedPercent: 95, ClearFactor: 1.5}}
+	return &PID{Sampling: DefaultSampling(4*time.Second, 2, 3), UsedPercent: 85}
+}
+
+// Thresholds returns what the probe judges by.
+func (p *PID) Thresholds() pid.Thresholds {
+	return pid.Thresholds{UsedPercent: p.UsedPercent, EarlyPercent: p.EarlyPercent, CriticalUsedPercent: criticalUsedPercent, ClearFactor: p.Debounce.ClearFactor}
 }
 
 // Validate returns every impossible value.
 func (p *PID) Validate(at *field.Path) field.ErrorList {
-	return clearFactor(p.ClearFactor, at.Child("clearFactor"), 100-p.UsedPercent)
+	errs := canClear(p.Debounce, at.Child("usedPercent"), p.UsedPercent, 100-p.UsedPercent)
+	return append(errs, comesFirst(at, p.EarlyPercent, p.EarlyPercent < p.UsedPercent, "usedPercent")...)
 }
 
 // Network is the section of NetworkUnavailable.
@@ -204,19 +211,8 @@ func (*Network) FollowUp() time.Duration { return time.Second }
 
 // Validate returns every impossible value.
 func (n *Network) Validate(at *field.Path) field.ErrorList {
-	var errs field.ErrorList
 	classes := verdict.Classes()
-	if len(n.DisabledClasses) > len(classes) {
-		return field.ErrorList{field.TooMany(at.Child("disabledClasses"), len(n.DisabledClasses), len(classes))}
-	}
-	for i, class := range n.DisabledClasses {
-		at := at.Child("disabledClasses").Index(i)
-		if !slices.Contains(classes, class) {
-			errs = append(errs, field.NotSupported(at, class, classes))
-		}
-		if slices.Contains(n.DisabledClasses[:i], class) {
-			errs = append(errs, field.Duplicate(at, class))
-		}
-	}
-	return errs
+	return entries(n.DisabledClasses, len(classes), at.Child("disabledClasses"), func(class verdict.Class, at *field.Path) field.ErrorList {
+		return oneOf(class, at, classes...)
+	})
 }

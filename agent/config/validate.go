@@ -1,7 +1,10 @@
 package config
 
 import (
+	"fmt"
+	"path"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -10,57 +13,63 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// Validate returns every impossible value with the path of its field.
-func (c *Config) Validate() field.ErrorList {
-	var errs field.ErrorList
-	if c.APIVersion != APIVersion {
-		errs = append(errs, field.NotSupported(field.NewPath("apiVersion"), c.APIVersion, []string{APIVersion}))
-	}
-	if c.Kind != Kind {
-		errs = append(errs, field.NotSupported(field.NewPath("kind"), c.Kind, []string{Kind}))
-	}
-	errs = append(errs, validateMode(c.Mode, field.NewPath("mode"))...)
-	errs = append(errs, c.validateBounds()...)
-	wrong := validateDebounce(c.Debounce, field.NewPath(debounceField))
+// Validate returns the values that are impossible, or that do not fit together, with the paths
+// of their fields. Those that a field's own bounds rule out are refused when it is read.
+func (c *Config) Validate() (errs field.ErrorList) {
+	errs = append(errs, oneOf(c.APIVersion, field.NewPath("apiVersion"), APIVersion)...)
+	errs = append(errs, oneOf(c.Kind, field.NewPath("kind"), Kind)...)
+	errs = append(errs, oneOf(c.Mode, field.NewPath("mode"), decide.Enforce, decide.Observe)...)
+	wrong := c.Debounce.validate(field.NewPath(debounceField))
 	errs = append(errs, wrong...)
 	for _, condition := range c.Conditions {
-		at := field.NewPath(condition.Field)
-		if mode := condition.Common().Mode; mode != "" {
-			errs = append(errs, validateMode(mode, at.Child("mode"))...)
-		}
+		at, common := field.NewPath(condition.Field), condition.Common()
 		errs = append(errs, condition.Validate(at)...)
+		errs = append(errs, oneOf(common.Mode, at.Child("mode"), "", decide.Enforce, decide.Observe)...)
 		if len(wrong) == 0 { // else each condition would repeat it
-			errs = append(errs, validateDebounce(condition.Common().Debounce, at.Child(debounceField))...)
+			errs = append(errs, common.Debounce.validate(at.Child(debounceField))...)
 		}
 	}
 	errs = append(errs, c.validateReported(field.NewPath(reportedField))...)
 	errs = append(errs, c.validateRules(field.NewPath("rules"))...)
-	errs = append(errs, c.validateSoftRules(field.NewPath("softRules"))...)
 	errs = append(errs, c.validateCritical(field.NewPath("rules"))...)
-	errs = append(errs, c.validateMaintenance(field.NewPath("maintenance", "conditions"))...)
-	errs = append(errs, c.validateStartup(field.NewPath("startup"))...)
-	if known := []string{"", ClusterAutoscaler}; !slices.Contains(known, c.Autoscaler) {
-		errs = append(errs, field.NotSupported(field.NewPath("autoscaler"), c.Autoscaler, known))
+	errs = append(errs, entries(c.Maintenance.Conditions, maxMaintenance, field.NewPath("maintenance", "conditions"), c.validateMaintenance)...)
+	errs = append(errs, c.validateStartup(field.NewPath("startup", "taint"))...)
+	errs = append(errs, oneOf(c.Keys, field.NewPath("keys"), WellKnownKeys, OwnKeys)...)
+	return append(errs, validatePrefix(c.KeyPrefix, field.NewPath("keyPrefix"))...)
+}
+
+// oneOf refuses a value that is not known.
+func oneOf[T ~string](value T, at *field.Path, known ...T) field.ErrorList {
+	if slices.Contains(known, value) {
+		return nil
 	}
-	for _, msg := range validation.IsDNS1123Subdomain(c.StandInPrefix) {
-		errs = append(errs, field.Invalid(field.NewPath("standInPrefix"), c.StandInPrefix, msg))
+	return field.ErrorList{field.NotSupported(at, value, slices.DeleteFunc(slices.Clone(known), func(k T) bool { return k == "" }))}
+}
+
+// entries refuses lists that are too long, and entries that are there twice or that check
+// refuses.
+func entries[T comparable](list []T, most int, at *field.Path, check func(T, *field.Path) field.ErrorList) (errs field.ErrorList) {
+	if len(list) > most {
+		return field.ErrorList{field.TooMany(at, len(list), most)}
 	}
-	if slices.Contains(controlPlanePrefixes(), c.StandInPrefix) {
-		errs = append(errs, field.Invalid(field.NewPath("standInPrefix"), c.StandInPrefix, "keys with this prefix belong to the control plane"))
+	for i, entry := range list {
+		if slices.Contains(list[:i], entry) {
+			errs = append(errs, field.Duplicate(at.Index(i), entry))
+		}
+		errs = append(errs, check(entry, at.Index(i))...)
 	}
 	return errs
 }
 
-func validateMode(mode decide.Mode, at *field.Path) field.ErrorList {
-	if known := []decide.Mode{decide.Enforce, decide.Observe}; !slices.Contains(known, mode) {
-		return field.ErrorList{field.NotSupported(at, mode, known)}
+func absolute(p string, at *field.Path) field.ErrorList {
+	if !path.IsAbs(p) || path.Clean(p) != p || len(p) > maxPath {
+		return field.ErrorList{field.Invalid(at, p, "must be an absolute path without . and .. and trailing /, of at most "+strconv.Itoa(maxPath)+" bytes")}
 	}
 	return nil
 }
 
-// validateDebounce refuses values that do not go together.
-func validateDebounce(d decide.Debounce, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
+// validate refuses values that do not go together.
+func (d Debounce) validate(at *field.Path) (errs field.ErrorList) {
 	if d.BadSamples > d.Samples {
 		errs = append(errs, field.Invalid(at.Child("badSamples"), d.BadSamples, "must be 1 to the number of samples"))
 	}
@@ -70,24 +79,52 @@ func validateDebounce(d decide.Debounce, at *field.Path) field.ErrorList {
 	return errs
 }
 
+// canClear refuses a threshold that is so high that the easier one could never be reached.
+// percent is the share that must be free.
+func canClear(d Debounce, at *field.Path, value, percent float64) field.ErrorList {
+	if percent <= 100 && d.ClearFactor*percent > 100 {
+		return field.ErrorList{field.Invalid(at, value, fmt.Sprintf("the condition could never clear: debounce.clearFactor, %g, times %g %% free is over 100 %%", d.ClearFactor, percent))}
+	}
+	return nil
+}
+
+// comesFirst refuses an early threshold that is not reached before the other.
+func comesFirst(at *field.Path, value float64, isFirst bool, other string) field.ErrorList {
+	if value > 0 && !isFirst {
+		return field.ErrorList{field.Invalid(at.Child("earlyPercent"), value, "must be reached before "+other)}
+	}
+	return nil
+}
+
+// validateReported refuses too many of them, and the same one twice.
+func (c *Config) validateReported(at *field.Path) (errs field.ErrorList) {
+	if len(c.Reported) > maxReported {
+		return field.ErrorList{field.TooMany(at, len(c.Reported), maxReported)}
+	}
+	for i, r := range c.Reported {
+		if slices.ContainsFunc(c.Reported[:i], func(other *Reported) bool { return other.Type == r.Type }) {
+			errs = append(errs, field.Duplicate(at.Index(i).Child("type"), r.Type))
+		}
+	}
+	return errs
+}
+
 // validateStartup refuses a key that a rule or a stand-in can have: the taint of a condition
 // would go with the start.
-func (c *Config) validateStartup(at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	key := c.Startup.Taint
+func (c *Config) validateStartup(at *field.Path) (errs field.ErrorList) {
+	key, policy := c.Startup.Taint, c.Policy()
 	if key == "" {
-		return errs
+		return nil
 	}
 	for _, msg := range validation.IsQualifiedName(key) {
-		errs = append(errs, field.Invalid(at.Child("taint"), key, "must be the key of a taint, without value and effect: "+msg))
+		errs = append(errs, field.Invalid(at, key, "must be the key of a taint, without value and effect: "+msg))
 	}
 	if owner := taints.Reserved(key); owner != "" {
-		errs = append(errs, field.Forbidden(at.Child("taint"), key+" belongs to "+owner))
+		errs = append(errs, field.Forbidden(at, key+" belongs to "+owner))
 	}
-	policy := c.Policy()
 	for _, effect := range []taints.Effect{taints.NoSchedule, taints.NoExecute, taints.PreferNoSchedule} {
 		if policy.Produces(taints.Pair{Key: key, Effect: effect}) {
-			return append(errs, field.Forbidden(at.Child("taint"), key+" is a key of a rule or of a stand-in; must be another one"))
+			return append(errs, field.Forbidden(at, key+" is a key of a rule or of a stand-in; must be another one"))
 		}
 	}
 	return errs
@@ -96,39 +133,35 @@ func (c *Config) validateStartup(at *field.Path) field.ErrorList {
 // maxMaintenance is how many types of conditions a file may have.
 const maxMaintenance = 16
 
-// defaultMaintenance has those of the lifecycle conditions of Kubernetes (KEP-5683, in
-// staging/src/k8s.io/api/core/v1/types.go since 1.37) that say that a Node is disturbed
-// now. MaintenancePlanned is none of them: a plan that is made weeks ahead would leave the
-// Node without taints until then.
-func defaultMaintenance() Maintenance {
-	return Maintenance{Conditions: []string{"DrainInProgress", decide.Drained, "MaintenanceInProgress", "GracefulNodeShutdownInProgress"}}
-}
-
 // validateMaintenance refuses types that are True on a healthy Node, and our own: a
 // condition that is set would stop the taint that it is set for.
-func (c *Config) validateMaintenance(at *field.Path) field.ErrorList {
-	types := c.Maintenance.Conditions
-	if len(types) > maxMaintenance {
-		return field.ErrorList{field.TooMany(at, len(types), maxMaintenance)}
+func (c *Config) validateMaintenance(kind string, at *field.Path) (errs field.ErrorList) {
+	for _, msg := range validation.IsQualifiedName(kind) {
+		errs = append(errs, field.Invalid(at, kind, msg))
 	}
-	ours := []string{decide.RepairType}
-	for _, name := range c.Names() {
-		ours = append(ours, decide.ConditionType(name))
+	if kind == "Ready" {
+		errs = append(errs, field.Forbidden(at, "Ready is True on every healthy Node"))
 	}
-	var errs field.ErrorList
-	for i, kind := range types {
-		here := at.Index(i)
-		for _, msg := range validation.IsQualifiedName(kind) {
-			errs = append(errs, field.Invalid(here, kind, msg))
-		}
-		switch {
-		case kind == "Ready":
-			errs = append(errs, field.Forbidden(here, "Ready is True on every healthy Node"))
-		case slices.Contains(ours, kind):
-			errs = append(errs, field.Forbidden(here, kind+" is a condition of taintlet's own"))
-		case slices.Contains(types[:i], kind):
-			errs = append(errs, field.Duplicate(here, kind))
-		}
+	isOurs := slices.ContainsFunc(c.Conditions, func(c Condition) bool { return kind == decide.ConditionType(c.Name) })
+	if isOurs || kind == decide.RepairType {
+		errs = append(errs, field.Forbidden(at, kind+" is a condition of taintlet's own"))
 	}
 	return errs
+}
+
+// validatePrefix refuses what cannot begin a key of our own.
+func validatePrefix(prefix string, at *field.Path) (errs field.ErrorList) {
+	for _, msg := range validation.IsDNS1123Subdomain(prefix) {
+		errs = append(errs, field.Invalid(at, prefix, msg))
+	}
+	if slices.Contains(controlPlanePrefixes(), prefix) {
+		errs = append(errs, field.Invalid(at, prefix, "keys with this prefix belong to the control plane"))
+	}
+	return errs
+}
+
+// controlPlanePrefixes are those of all reserved and all reconciled keys: a
+// stand-in must not be one of them.
+func controlPlanePrefixes() []string {
+	return []string{"node.kubernetes.io", "node.cloudprovider.kubernetes.io"}
 }

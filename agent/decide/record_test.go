@@ -28,7 +28,7 @@ func longestKeys(t *testing.T) *decide.Policy {
 			Effect: taints.PreferNoSchedule,
 		}
 	}
-	cfg.StandInPrefix = prefix
+	cfg.KeyPrefix = prefix
 	if errs := cfg.Validate(); len(errs) > 0 {
 		t.Fatal(errs)
 	}

@@ -12,15 +12,16 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // notRepaired are the reasons of bad samples that make no host need a repair: what pods take
-// follows the pods, a person mounts read-only, and load alone makes writes slow and loses
-// packets.
+// follows the pods, a person mounts, and mounts read-only, and load alone makes writes slow and
+// loses packets.
 func notRepaired() []string {
 	return []string{
 		"MemoryLow", "MemoryStalled", "MemoryStalledFully",
-		"SpaceLow", "InodesLow", "WriteNoSpace", "WriteSlow", "MountReadOnly",
+		"SpaceLow", "InodesLow", "WriteNoSpace", "WriteSlow", "MountReadOnly", "NotMounted",
 		"PIDsLow", "PIDsExhausted", "PacketLoss",
 	}
 }
@@ -108,7 +109,7 @@ func TestRepairChangesAtMostTwiceAnHour(t *testing.T) {
 func repairHistory(t *testing.T, seed uint64) (changes []time.Duration) {
 	t.Helper()
 	r, w := random(seed), newWorld()
-	w.cfg = w.cfg.Clone()
+	w.cfg = fixtures.CloneConfig(w.cfg)
 	w.cfg.Repair.After.Duration = []time.Duration{0, time.Minute, 10 * time.Minute}[r.IntN(3)]
 	if r.IntN(2) == 0 {
 		for _, c := range w.cfg.Conditions {

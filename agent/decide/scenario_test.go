@@ -19,6 +19,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 var update = flag.Bool("update", false, "write what happened into the scenario files")
@@ -767,7 +768,7 @@ func (w *world) configure(args []string) error {
 		w.cfg, w.policy = known.cfg, known.policy
 		return nil
 	}
-	before, cfg := w.cfg, w.cfg.Clone()
+	before, cfg := w.cfg, fixtures.CloneConfig(w.cfg)
 	switch args[0] {
 	case "critical": // CONDITION: its built-in rule for Critical too
 		cfg.Eviction.Slots = 1
@@ -833,7 +834,7 @@ func (w *world) configure(args []string) error {
 				return err
 			}
 			if name, found := conditionNamed(cfg, args[1]); found {
-				cfg.SoftRules = []config.SoftRule{{Condition: name, Severity: severity, Taint: decide.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}}}
+				cfg.SoftRules = []decide.Rule{{Condition: name, Level: probes.OK, Severity: severity, Taint: decide.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}}}
 			}
 		}
 	case "maintenance": // TYPE, or none

@@ -28,3 +28,14 @@ func TestDisabledClassesReachTheProbe(t *testing.T) {
 		t.Errorf("with the class route, and without any: %q", with)
 	}
 }
+
+// A mount point of the configuration is one of the probe's.
+func TestMountPointsReachTheProbe(t *testing.T) {
+	cfg, err := config.HostSchema().Decode([]byte("apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\ndisk: {paths: [/], mountPoints: [/no-disk]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := hostprobes.NewProbe(probes.Host{Root: "/", Proc: "/proc"})(cfg.Conditions[1]).Observe(t.Context()); o.Reason != "NotMounted" {
+		t.Errorf("%+v", o)
+	}
+}

@@ -52,7 +52,7 @@ func fill(t *testing.T, m *Metrics, texts []string) {
 		o := probes.Observation{Condition: c, Level: probes.Level(i / 4 % 4), Reason: text, Message: text, Certain: true}
 		m.Observed(o)
 		m.Noticed(decide.Notice{Kind: decide.TaintLost, Condition: c, By: text, Message: text})
-		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.StandInPrefix}, Observations: []probes.Observation{o}}, now)
+		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.KeyPrefix}, Observations: []probes.Observation{o}}, now)
 		m.Decided(policy, &state, now)
 		m.FleetIs(fleet.Status{Unread: map[string]bool{"agents": true}})
 		m.NetworkIs(map[verdict.Class]bool{verdict.DNS: true, verdict.Class(text): true})

@@ -28,7 +28,7 @@ func TestGaugesGoBackWithRecovery(t *testing.T) {
 	sample := func(level probes.Level, severity int) {
 		o := probes.Observation{Condition: probes.DiskPressure, Level: level, Severity: severity, Certain: level > probes.OK, Reason: "Seen", Message: "seen"}
 		now = now.Add(time.Second)
-		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.StandInPrefix}, Observations: []probes.Observation{o}}, now)
+		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.KeyPrefix}, Observations: []probes.Observation{o}}, now)
 		m.Observed(o)
 		m.Decided(policy, &state, now)
 	}
@@ -159,7 +159,7 @@ func TestHeldAndReasonAreShown(t *testing.T) {
 			}
 		}
 		now = now.Add(15 * time.Second)
-		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.StandInPrefix}, Observations: all, Written: true, Refresh: true}, now)
+		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.KeyPrefix}, Observations: all, Written: true, Refresh: true}, now)
 		m.Decided(policy, &state, now)
 		shown := map[string]float64{}
 		for name, value := range gauges(t, m) {

@@ -16,7 +16,7 @@ func TestTheRecordedHourIsQuiet(t *testing.T) {
 	t.Parallel()
 	for name, fields := range map[string]string{
 		"defaults": "",
-		"near":     "memory: {availablePercent: 60}\npid: {usedPercent: 3.2, clearFactor: 1.02, criticalUsedPercent: 0}",
+		"near":     "memory: {availablePercent: 60}\npid: {usedPercent: 3.2, debounce: {clearFactor: 1.02}}",
 	} {
 		cfg, err := config.HostSchema().Load(fixtures.ConfigFile(t, fields))
 		if err != nil {

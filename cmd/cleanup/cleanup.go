@@ -65,17 +65,15 @@ taintlet.dev/paused stays.`,
 	flags.DurationVar(&o.wait, "wait", 0, "how long to wait for the end of running agents (default: do not wait)")
 	command.AddConfig(flags, &o.config)
 	o.cluster.Add(flags)
-	command.AddLifecycleController(flags, &o.lifecycleController)
 	return c
 }
 
 type options struct {
-	ownNode             func() string
-	dryRun              bool
-	wait                time.Duration
-	config              string
-	cluster             command.Cluster
-	lifecycleController bool
+	ownNode func() string
+	dryRun  bool
+	wait    time.Duration
+	config  string
+	cluster command.Cluster
 }
 
 // run fails when something of taintlet's is left on a Node that was to be
@@ -98,7 +96,7 @@ func (o *options) run(ctx context.Context, args []string, stdout io.Writer) erro
 	if err != nil {
 		return err
 	}
-	facts := taints.Facts{LifecycleController: o.lifecycleController, StandInPrefix: cfg.StandInPrefix}
+	facts := taints.Facts{LifecycleController: true, StandInPrefix: cfg.KeyPrefix}
 	cleaner := &cleaner{o, client, cfg.Policy(), facts, what, nodes, stdout}
 	mayRun := what == ofAll
 	if !o.dryRun && what != ofStale { // whose agents were silent for a day

@@ -130,11 +130,6 @@ func LoadConfig(path string) (*config.Config, error) {
 // DefaultNamespace is where the documentation installs the agents.
 const DefaultNamespace = "taintlet-system"
 
-// AddLifecycleController declares the flag that says who else owns taints.
-func AddLifecycleController(flags *pflag.FlagSet, present *bool) {
-	flags.BoolVar(present, "lifecycle-controller", true, "the cluster runs a node-lifecycle-controller")
-}
-
 type choice struct {
 	value   *string
 	allowed []string

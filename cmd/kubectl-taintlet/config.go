@@ -48,7 +48,7 @@ each rule how its taint stays on a Node. The output is a valid configuration fil
 			if err != nil {
 				return err
 			}
-			rules, eviction := words.Rules(cfg, o.lifecycleController), words.Eviction(cfg)
+			rules, eviction := words.Rules(cfg), words.Eviction(cfg)
 			_, err = fmt.Fprintf(c.OutOrStdout(), "# %s:\n%s\n# %s\n\n# %s\n", heading, text, strings.Join(rules, "\n# "), strings.Join(eviction, "\n# "))
 			return err
 		},
@@ -57,15 +57,14 @@ each rule how its taint stays on a Node. The output is a valid configuration fil
 	flags := c.Flags()
 	flags.StringVar(&o.path, "config", "", "TaintletConfiguration `file` to check (default: the one that the agents use)")
 	flags.BoolVar(&o.isDefault, "default", false, "show the built-in configuration")
-	command.AddLifecycleController(flags, &o.lifecycleController)
 	o.cluster.Add(flags)
 	return c
 }
 
 type configOptions struct {
-	path                           string
-	isDefault, lifecycleController bool
-	cluster                        command.Cluster
+	path      string
+	isDefault bool
+	cluster   command.Cluster
 }
 
 // read returns the configuration that was asked for, the whole of it as a file, and says which

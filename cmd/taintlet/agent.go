@@ -35,17 +35,16 @@ import (
 // options are the agent's flags: where and how it runs. What it decides by is in
 // the configuration file.
 type options struct {
-	nodeName            string
-	kubeconfig          string
-	namespace           string
-	config              string
-	host                probes.Host
-	dryRun              string
-	lifecycleController bool
-	listen              string
-	dnsPods             string
-	logFormat           string
-	verbosity           int
+	nodeName   string
+	kubeconfig string
+	namespace  string
+	config     string
+	host       probes.Host
+	dryRun     string
+	listen     string
+	dnsPods    string
+	logFormat  string
+	verbosity  int
 }
 
 func agentProgram() *cobra.Command {
@@ -75,7 +74,6 @@ that something is not healthy (once).`,
 	command.AddConfig(flags, &o.config)
 	addHost(flags, &o.host)
 	command.AddChoice(c, &o.dryRun, "dry-run", "", "client: run without an API server; server: the API server checks each write and keeps none; both log each change", assembly.DryRunNone, assembly.DryRunClient, assembly.DryRunServer)
-	command.AddLifecycleController(flags, &o.lifecycleController)
 	flags.StringVar(&o.listen, "listen", ":4808", "`address` of /metrics, /healthz, /readyz and /peer; empty: none")
 	flags.StringVar(&o.dnsPods, "dns-pods", dnspods.Default().String(), "`namespace/selector` of the EndpointSlices of the cluster's DNS pods")
 	command.AddChoice(c, &o.logFormat, "log-format", "", "text or json", "text", "json")
@@ -144,7 +142,7 @@ func (o *options) parts(cfg *config.Config, log *slog.Logger) (assembly.Options,
 	}
 	parts := assembly.Options{
 		Node: o.nodeName, Namespace: o.namespace, DryRun: o.dryRun, DNSPods: dnsPods, Config: cfg, Log: log,
-		Instance: instanceName(), Boot: boot, Now: now, LifecycleController: o.lifecycleController, Version: command.Version(),
+		Instance: instanceName(), Boot: boot, Now: now, Version: command.Version(),
 		NewProbe: hostprobes.NewProbe(o.host),
 	}
 	parts.HostIP, _ = netip.ParseAddr(os.Getenv("HOST_IP")) // the zero value: it is not known

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 // tested in test/integration.
 func TestExitCodes(t *testing.T) {
 	sick := filepath.Join(t.TempDir(), "sick.yaml")
-	if err := os.WriteFile(sick, []byte("apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\npid: {usedPercent: 0.001, clearFactor: 1}\n"), 0o600); err != nil {
+	if err := os.WriteFile(sick, []byte("apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\npid: {usedPercent: 0.001, debounce: {clearFactor: 1}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("KUBECONFIG", "/nonexistent")

@@ -105,10 +105,9 @@ func (r report) table(w io.Writer) error {
 
 // sampler takes samples of this host, without any API server.
 type sampler struct {
-	nodeName            string
-	config              string
-	host                probes.Host
-	lifecycleController bool
+	nodeName string
+	config   string
+	host     probes.Host
 
 	cfg    *config.Config
 	probes []probes.Probe
@@ -120,7 +119,6 @@ func (s *sampler) add(flags *pflag.FlagSet) {
 	command.AddConfig(flags, &s.config)
 	addNodeName(flags, &s.nodeName)
 	addHost(flags, &s.host)
-	command.AddLifecycleController(flags, &s.lifecycleController)
 }
 
 func (s *sampler) load() (err error) {
@@ -156,10 +154,10 @@ func (s *sampler) sample(ctx context.Context) report {
 func (s *sampler) ask(observation probes.Observation, wake probes.WakeMode) condition {
 	c := condition{Observation: observation, Wake: wake}
 	for _, rule := range s.cfg.Policy().RulesFor(observation) {
-		via, pair := taints.Resolve(rule.Taint.Pair(), words.Complete(s.cfg, s.lifecycleController))
+		via, pair := taints.Resolve(rule.Taint.Pair(), words.Complete(s.cfg))
 		a := asked{Taint: pair.With(rule.Taint.Value).String(), Via: via}
 		if via == taints.Kept {
-			a.StandIn = taints.StandInFor(pair, s.cfg.StandInPrefix).With(rule.Taint.Value).String()
+			a.StandIn = taints.StandInFor(pair, s.cfg.KeyPrefix).With(rule.Taint.Value).String()
 		}
 		c.Taints = append(c.Taints, a)
 	}

@@ -22,7 +22,7 @@ rules:
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sampler{cfg: cfg, lifecycleController: true}
+	s := &sampler{cfg: cfg}
 	const degraded = "{node.kubernetes.io/memory-pressure:NoSchedule kept taintlet.dev/memory-pressure:NoSchedule}"
 	for level, want := range map[probes.Level]string{
 		probes.Unknown: "[]", probes.OK: "[]", probes.Degraded: "[" + degraded + "]",

@@ -16,20 +16,20 @@ const NoRecall = "An eviction that has begun cannot be recalled: the control pla
 
 // Rules says for each rule what it asks for, how that stays on the Node
 // and why, and which conditions have no rule.
-func Rules(cfg *config.Config, lifecycleController bool) []string {
+func Rules(cfg *config.Config) []string {
 	var words []string
 	for _, rule := range cfg.Policy().Rules {
 		pair, isValue := rule.Taint.Pair(), rule.Severity > 0
 		switch {
 		case rule.Level == probes.OK:
-			words = append(words, fmt.Sprintf("%s from severity %d on asks for %s, %s: a soft taint, before Degraded.", rule.Condition, rule.Severity, pair.With(rule.Taint.Value), taints.Direct))
+			words = append(words, fmt.Sprintf("%s asks for %s, %s, before it is Degraded: earlyPercent.", rule.Condition, pair, taints.Direct))
 			continue
 		case isValue: // of a rule that was told
 			continue
 		case rule.Taint.ValueFrom != "":
 			rule.Taint.Value = ""
 		}
-		via, _ := taints.Resolve(pair, Complete(cfg, lifecycleController))
+		via, _ := taints.Resolve(pair, Complete(cfg))
 		text := fmt.Sprintf("%s %s asks for %s%s, %s: %s.",
 			rule.Condition, rule.Level, pair.With(rule.Taint.Value), forReasons(rule), via, whyVia(cfg, rule, via))
 		if rule.Taint.ValueFrom != "" {
@@ -59,16 +59,11 @@ func forReasons(rule decide.Rule) string {
 // whyVia says why a rule's pair stays on the Node in this way.
 func whyVia(cfg *config.Config, rule decide.Rule, via taints.Via) string {
 	pair := rule.Taint.Pair()
-	_, reconciled := taints.LifecycleCondition(pair)
-	switch {
-	case via == taints.Kept:
+	if via == taints.Kept {
 		return fmt.Sprintf("the node-lifecycle-controller would delete this pair; the admission policy %s (deploy/keep.yaml) puts it back. Where the policy is absent, %s stands in for it",
-			taints.KeepPolicyName, taints.StandInFor(pair, cfg.StandInPrefix).With(rule.Taint.Value))
-	case reconciled:
-		return "the cluster has no node-lifecycle-controller that would delete it (--lifecycle-controller=false)"
-	default:
-		return "no controller of Kubernetes deletes this pair"
+			taints.KeepPolicyName, taints.StandInFor(pair, cfg.KeyPrefix).With(rule.Taint.Value))
 	}
+	return "no controller of Kubernetes deletes this pair"
 }
 
 // Eviction says which conditions evict pods, what that does and what
@@ -95,6 +90,6 @@ func Eviction(cfg *config.Config) []string {
 }
 
 // Complete returns the facts of a complete installation, for those who ask no API server.
-func Complete(cfg *config.Config, lifecycleController bool) taints.Facts {
-	return taints.Facts{LifecycleController: lifecycleController, KeepPolicy: true, StandInPrefix: cfg.StandInPrefix}
+func Complete(cfg *config.Config) taints.Facts {
+	return taints.Facts{LifecycleController: true, KeepPolicy: true, StandInPrefix: cfg.KeyPrefix}
 }

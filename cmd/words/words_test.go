@@ -20,7 +20,7 @@ func TestRulesNameConditionsWithoutATaint(t *testing.T) {
 			t.Fatal(err)
 		}
 		var warnings []string
-		for _, line := range Rules(cfg, true) {
+		for _, line := range Rules(cfg) {
 			if !strings.Contains(line, " asks for ") {
 				warnings = append(warnings, line)
 			}

@@ -15,13 +15,17 @@ import (
 )
 
 // judgements are what each path and each directory of a sample says alone.
-type judgements struct{ paths, writes []judgement }
+type judgements struct {
+	paths, writes []judgement
+	isEarly       bool // EarlyPercent is set
+}
 
 // judgement is what one path or directory says.
 type judgement struct {
 	worst     probes.Observation // of the findings, if found
 	found     bool
 	tightness float64 // of space or inodes; the smaller of two equal findings is worse
+	early     int     // severity by EarlyPercent
 	unknown   error   // why it says nothing, or not all
 	absent    string  // the path, if there is no such path
 	// holds says that unknown makes the whole Unknown, because it may hide trouble
@@ -43,6 +47,7 @@ func (v *judgement) isUnhealthy() bool {
 
 // judge says what a sample means for each path and directory.
 func (t Thresholds) judge(s sample) (v judgements) {
+	v.isEarly = t.EarlyPercent > 0
 	for _, path := range s.paths {
 		v.paths = append(v.paths, t.judgePath(path))
 	}
@@ -61,6 +66,7 @@ func (v judgements) join() probes.Observation {
 	for _, one := range slices.Concat(v.paths, v.writes) {
 		if one.found {
 			all.add(one.worst, one.tightness)
+			all.early = max(all.early, one.early)
 		}
 		if one.absent != "" {
 			absent = append(absent, one.absent)
@@ -80,6 +86,9 @@ func (v judgements) join() probes.Observation {
 			all.worst.Message += "; unknown: " + joinErrors(unknown)
 		}
 		all.worst.Message += missing
+		if v.isEarly && all.worst.Level == probes.OK {
+			all.worst.Severity = all.early
+		}
 		return all.worst
 	case len(unknown) == 0:
 		return probes.UnknownBecause(probes.DiskPressure, probes.Because("NoFileSystem", "none of the paths leads to a file system with a size%s", missing))
@@ -116,6 +125,10 @@ func (t Thresholds) judgePath(r pathState) (v judgement) {
 	}
 	title := cmp.Or(r.title, "the file system of "+r.name)
 	t.judgeSpace(r.fileSystem, title+r.seenBy, &v)
+	if r.bare {
+		v.absent = ""
+		v.add(degraded("NotMounted", 100, false, "the host has mounted nothing at "+r.name), math.Inf(1))
+	}
 	for _, m := range r.mounts {
 		if o, found := m.judge(title); found {
 			v.add(o, math.Inf(1))
@@ -148,7 +161,11 @@ func (t Thresholds) judgeSpace(f fileSystem, title string, v *judgement) {
 			availableText, threshold = trend.BytesApart(available, enough)
 			clears = trend.BytesText(enough * max(1, t.ClearFactor))
 		}
-		consider(trend.Scarce(available, enough, t.ClearFactor), "Space",
+		scarcity := trend.Scarce(available, enough, t.ClearFactor)
+		if t.EarlyPercent > 0 {
+			v.early = scarcity.Early(float64(min(f.size, percentBaseMax)) * t.EarlyPercent / 100)
+		}
+		consider(scarcity, "Space",
 			fmt.Sprintf("available %s of %s (%s) on %s, threshold %s", availableText, trend.BytesText(size), trend.ShareText(available, size), title, threshold),
 			"above "+clears)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -59,6 +60,8 @@ func TestDiskJudge(t *testing.T) {
 	stuck := pathState{name: "/mnt", silence: 3 * time.Second}
 	broken := pathState{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: stale file handle")}
 	withoutInodes := fileSystem{"/", 4, 50 * gib, 100 * gib, 0, 0}
+	early := patient
+	early.EarlyPercent = 20
 	for _, test := range []struct {
 		name            string
 		s               sample
@@ -66,6 +69,9 @@ func TestDiskJudge(t *testing.T) {
 		reason, message string
 		severity        int
 	}{
+		{"early", answering(half("/"), fileSystem{"/data", 5, 19 * gib, 100 * gib, 0, 0}), probes.OK, "SpaceSufficient", "", 27},
+		{"early, at ease", answering(half("/"), fileSystem{"/data", 5, 25 * gib, 100 * gib, 0, 0}), probes.OK, "SpaceSufficient", "", 12},
+		{"early, and few inodes", answering(fileSystem{"/", 1, 90 * gib, 100 * gib, 60, 1000}), probes.OK, "InodesNearThreshold", "", 0},
 		{"plenty", answering(half("/")), probes.OK, "SpaceSufficient",
 			"available 50 GiB of 100 GiB (50.0 %) on the file system of /, threshold 10 %", 0},
 		{"the worst decides", answering(half("/"), nearlyFull("/var/lib/kubelet"), fewInodes("/x")), probes.Degraded, "InodesLow",
@@ -90,7 +96,11 @@ func TestDiskJudge(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			o := patient.judge(test.s).join()
+			thresholds := patient
+			if strings.HasPrefix(test.name, "early") {
+				thresholds = early
+			}
+			o := thresholds.judge(test.s).join()
 			probetest.Check(t, o, test.level, test.reason, test.message)
 			if o.Severity != test.severity {
 				t.Errorf("severity %d, want %d", o.Severity, test.severity)

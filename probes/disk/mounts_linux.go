@@ -29,7 +29,16 @@ type pathMounts struct {
 	isSure bool
 	// host is where the host has mounted the file system, of a path without a role.
 	host mount
+	// hosts says whether the host has mounted something at a point, if that was asked.
+	hosts hostPoint
 }
+
+// hostPoint is what the host's mounts say of a point: the mount there, and the one at /. Each
+// host has the latter, so without it its mounts are not known.
+type hostPoint struct{ at, root mount }
+
+// isBare says that the host has mounted nothing there.
+func (p hostPoint) isBare() bool { return p.root.point != "" && p.at.point == "" }
 
 // wantedMount says of which path the mounts are wanted, and what was known of them
 // before.
@@ -38,6 +47,8 @@ type wantedMount struct {
 	mountID uint64
 	device  uint64
 	known   pathMounts
+	// point is where the host is to have mounted something; empty: that is not asked.
+	point string
 }
 
 // isOf says that another wantedMount is of the same path on the same mount.
@@ -81,6 +92,7 @@ func mountsOf(h probes.Host, wanted []wantedMount) []pathMounts {
 			search.add(wholly(own.device), &found[i].host)
 		}
 	}
+	search.addPoints(wanted, found)
 	ours.run(h.Proc, "self")
 	search.run(h.Proc, "1")
 	for i, w := range wanted {
@@ -169,6 +181,16 @@ type mountFinder struct {
 
 func (s *mountSearch) add(rank func(mountLine) int, into *mount) {
 	*s = append(*s, &mountFinder{rank: rank, into: into})
+}
+
+// addPoints searches the points at which the host is to have mounted something.
+func (s *mountSearch) addPoints(wanted []wantedMount, found []pathMounts) {
+	for i, w := range wanted {
+		if found[i].hosts = w.known.hosts; w.point != "" {
+			s.add(exactly(w.point), &found[i].hosts.at)
+			s.add(exactly("/"), &found[i].hosts.root)
+		}
+	}
 }
 
 // mostMountinfo is how much of mountinfo is searched: all of it at the kernel's limit
@@ -282,6 +304,17 @@ func onDevice(device uint64, path string) func(mountLine) int {
 	return func(l mountLine) int {
 		if string(l.device) == wanted {
 			return max(plainMatch, isAbove(l))
+		}
+		return 0
+	}
+}
+
+// exactly returns the rank of mounts at a point. It is never so high that the lines after it
+// are not read: only all of them say that a point has no mount.
+func exactly(point string) func(mountLine) int {
+	return func(l mountLine) int {
+		if unescape(l.point) == point {
+			return plainMatch
 		}
 		return 0
 	}

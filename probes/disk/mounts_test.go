@@ -109,6 +109,13 @@ func TestMountsOfAPod(t *testing.T) {
 	if found[0].own.point != "/scratch" || found[1].own.point != "/var" {
 		t.Errorf("by device: %+v", found)
 	}
+	points := []wantedMount{{path: "/var/lib/containerd", point: "/var/lib/containerd"}, {path: "/var/lib", point: "/var/lib"}}
+	if found := mountsOf(probes.Host{Proc: "testdata"}, points); found[0].hosts.isBare() || !found[1].hosts.isBare() {
+		t.Errorf("mount points: %+v", found)
+	}
+	if found := mountsOf(nowhere, points); found[1].hosts.isBare() {
+		t.Errorf("without mountinfo, nothing is mounted: %+v", found)
+	}
 	if found := mountsOf(nowhere, []wantedMount{{path: "/scratch", mountID: 901, device: unix.Mkdev(8, 9)}}); found[0] != (pathMounts{}) {
 		t.Errorf("without mountinfo: %+v", found)
 	}

@@ -14,7 +14,9 @@ import (
 // may be out about it.
 type watchedPath struct {
 	root, name string
-	call       hostfile.SureCall[pathAnswer]
+	// point is the name, of a path at which the host is to have mounted something; else empty.
+	point string
+	call  hostfile.SureCall[pathAnswer]
 
 	last     pathSample // of the last answer
 	title    string     // see pathState
@@ -110,7 +112,7 @@ func (w *watchedPath) collect(ctx context.Context) (r pathState, changed stale) 
 
 // forget starts the path's history afresh.
 func (w *watchedPath) forget() {
-	*w = watchedPath{root: w.root, name: w.name, call: w.call}
+	*w = watchedPath{root: w.root, name: w.name, point: w.point, call: w.call}
 }
 
 // canBeFilled says that somebody can write to the path's file system. Behind a mount

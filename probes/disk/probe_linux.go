@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
@@ -84,6 +85,16 @@ func New(h probes.Host, paths []string, t Thresholds, writes ...Write) *Probe {
 	return p
 }
 
+// RequireMounts watches these paths as well. The host is Degraded while it has mounted nothing
+// there: what is an ordinary directory then lies on another file system.
+func (p *Probe) RequireMounts(points ...string) *Probe {
+	for _, point := range points {
+		p.paths = slices.DeleteFunc(p.paths, func(path *watchedPath) bool { return path.name == point })
+		p.paths = append(p.paths, &watchedPath{root: p.host.Root, name: point, point: point})
+	}
+	return p
+}
+
 // Condition returns DiskPressure.
 func (*Probe) Condition() probes.Condition { return probes.DiskPressure }
 
@@ -143,6 +154,7 @@ func (p *Probe) read(ctx context.Context) (s sample) {
 			r.seenBy = ", as a container sees it"
 		}
 		r.mounts = path.describeMounts(r.answered)
+		r.bare = path.mounts.hosts.isBare()
 		if path.isReadOnlyForAll() {
 			r.fileSystem = fileSystem{} // nobody can fill it, and images are full by design
 		}
@@ -233,7 +245,7 @@ func (p *Probe) renewMounts(ctx context.Context) {
 	}
 	wanted := make([]wantedMount, len(p.paths))
 	for i, path := range p.paths {
-		wanted[i] = wantedMount{filepath.Join(path.root, path.name), path.last.mountID, path.last.device, path.mounts}
+		wanted[i] = wantedMount{filepath.Join(path.root, path.name), path.last.mountID, path.last.device, path.mounts, path.point}
 	}
 	found, ok := p.mounts.renew(ctx, wanted)
 	if !ok {

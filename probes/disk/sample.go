@@ -23,6 +23,7 @@ type pathState struct {
 	mounts     []mountSample
 	answered   bool
 	absent     bool
+	bare       bool          // the host is to have mounted something there, and has not
 	silence    time.Duration // without an answer for this time; 0: there is one
 	failed     failure
 	trouble    error // why the path's state is not known

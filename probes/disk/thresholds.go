@@ -15,6 +15,9 @@ type Thresholds struct {
 	// which leaves the superuser's reserve out, and of percentBaseMax at most. 0: no such
 	// threshold.
 	AvailablePercent float64
+	// EarlyPercent is the share of available space, in percent (0 to 100), by which the severity
+	// of samples that are OK goes: see trend.Scarcity. 0: it goes by all findings.
+	EarlyPercent float64
 	// InodesPercent is the share of free inodes, in percent (0 to 100), below
 	// which the host is Degraded. 0: no such threshold. It has no effect on file
 	// systems that do not count inodes. It is taken of inodesBaseMax at most.

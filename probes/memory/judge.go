@@ -25,6 +25,9 @@ type Thresholds struct {
 	// Degraded, where that is more than AvailablePercent. It is the same on every
 	// host: one with less memory than this is always Degraded.
 	AvailableBytes uint64
+	// EarlyPercent is the share of available memory, in percent (0 to 100), by which the
+	// severity of samples that are OK goes: see trend.Scarcity. 0: it goes by all causes.
+	EarlyPercent float64
 
 	// StalledPercent and StalledAvailablePercent (0 to 100): Degraded when some
 	// task waited for memory for at least the first percentage of the time, and the
@@ -65,6 +68,9 @@ func (t Thresholds) judge(v view) probes.Observation {
 		case c.Near && o.Level == probes.OK:
 			o.Hysteresis, o.Reason, shown = true, "MemoryNearThreshold", c
 		}
+	}
+	if o.Level == probes.OK && t.EarlyPercent > 0 {
+		o.Severity = trend.Scarce(float64(v.available), causes[byLevel].limit.bytes, t.ClearFactor).Early(t.part(t.EarlyPercent, v.whole()).bytes)
 	}
 	if v.unread != nil && o.Level == probes.OK && t.part(t.StalledAvailablePercent, v.whole()).compare(v.available).Near {
 		o.Hysteresis, o.Reason = true, "MemoryNearThreshold" // a taint may have been set for stalls

@@ -104,6 +104,22 @@ func TestMemoryJudgesTheLevel(t *testing.T) {
 	}
 }
 
+// With an early threshold, samples that are OK are as severe as that says, and stalls say
+// nothing until they are Degraded.
+func TestMemoryJudgesTheEarlyThreshold(t *testing.T) {
+	t.Parallel()
+	early := allMemory
+	early.EarlyPercent = 20
+	for percent, want := range map[float64]int{50: 0, 25: 12, 22: 20, 20: 25, 19: 26, 5.1: 48, 4: 60} {
+		if o := early.judged(ofHost(percent), 14, 0); o.Severity != want || (o.Level == probes.Degraded) != (percent < 5) {
+			t.Errorf("%g %%: %+v, want severity %d", percent, o, want)
+		}
+	}
+	if o := early.judged(ofHost(14), 20, 0); o.Level != probes.Degraded || o.Severity < 50 {
+		t.Errorf("stalled: %+v", o)
+	}
+}
+
 func TestMemoryJudgesCombinations(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

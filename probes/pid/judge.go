@@ -15,13 +15,16 @@ import (
 type Thresholds struct {
 	// UsedPercent is the share of the limit, in percent (above 0, up to 100),
 	// at which the host is Degraded.
-	UsedPercent float64 `json:"usedPercent"`
+	UsedPercent float64
+	// EarlyPercent is the used share of the limit, in percent (0 to 100), by which the severity
+	// of samples that are OK goes: see trend.Scarcity. 0: it goes by UsedPercent.
+	EarlyPercent float64
 	// CriticalUsedPercent is the share of the limit, in percent (0 to 100), at
 	// which the host is Critical.
-	CriticalUsedPercent float64 `json:"criticalUsedPercent"`
+	CriticalUsedPercent float64
 	// ClearFactor times the free tasks of the threshold must be free before
 	// there are enough again. 1 or more; less counts as 1.
-	ClearFactor float64 `json:"clearFactor"`
+	ClearFactor float64
 }
 
 // sample is how many tasks there were at one time, and how many there might be.
@@ -42,8 +45,12 @@ const OtherNamespace = "this is not the host's PID namespace"
 func (t Thresholds) judge(s sample) probes.Observation {
 	limit := float64(s.limit)
 	threshold, thresholdText, clears := t.freeThreshold(limit)
-	o := trend.Scarce(s.free(), threshold, t.ClearFactor).Observe(probes.PIDPressure, "PIDs", "")
+	scarcity := trend.Scarce(s.free(), threshold, t.ClearFactor)
+	o := scarcity.Observe(probes.PIDPressure, "PIDs", "")
 	o.Clears = clears
+	if o.Level == probes.OK && t.EarlyPercent > 0 {
+		o.Severity = scarcity.Early(freeAt(t.EarlyPercent, limit))
+	}
 	if o.Level == probes.Degraded && t.CriticalUsedPercent > 0 && s.free() < freeAt(t.CriticalUsedPercent, limit) {
 		o.Level, o.Reason = probes.Critical, "PIDsExhausted"
 		thresholdText += ", critical above " + trend.PercentText(t.CriticalUsedPercent)

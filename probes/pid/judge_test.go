@@ -20,6 +20,8 @@ func tasks(used, pidMax, threadsMax uint64) sample {
 
 func TestPIDJudge(t *testing.T) {
 	t.Parallel()
+	early := somePIDs
+	early.EarlyPercent = 30
 	for _, test := range []struct {
 		name            string
 		t               Thresholds
@@ -36,6 +38,9 @@ func TestPIDJudge(t *testing.T) {
 		{"at the threshold", somePIDs, tasks(85_000, 100_000, 100_000), probes.Degraded, "PIDsLow", "(85.0 %", 50},
 		{"above the clear threshold", somePIDs, tasks(77_499, 100_000, 100_000), probes.OK, "PIDsNearThreshold", "", 0},
 		{"at the clear threshold", somePIDs, tasks(77_498, 100_000, 100_000), probes.OK, "PIDsSufficient", "", 0},
+		{"early, at ease", early, tasks(20_000, 100_000, 100_000), probes.OK, "PIDsSufficient", "", 17},
+		{"early", early, tasks(30_000, 100_000, 100_000), probes.OK, "PIDsSufficient", "", 25},
+		{"early, and near", early, tasks(84_999, 100_000, 100_000), probes.OK, "PIDsNearThreshold", "", 49},
 		{"free tasks decide", somePIDs, tasks(4001, 5000, 5000), probes.Degraded, "PIDsLow", "threshold 1000 free", 50},
 		{"free tasks at the threshold", somePIDs, tasks(4000, 5000, 5000), probes.OK, "PIDsNearThreshold", "", 50},
 		{"free tasks above it", somePIDs, tasks(3000, 5000, 5000), probes.OK, "PIDsSufficient", "", 0},

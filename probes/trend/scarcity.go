@@ -34,6 +34,23 @@ func (s Scarcity) severity() int {
 	}
 }
 
+// EarlySeverity is the severity of a sample that is OK and exactly at an early threshold.
+const EarlySeverity = 25
+
+// Early returns the severity of a quantity that is not below its threshold, where an early
+// threshold is set: 0 from 1.5 times the early threshold up, EarlySeverity at it, and 49 just
+// above the threshold.
+func (s Scarcity) Early(early float64) int {
+	switch far := 1.5 * early; {
+	case s.available >= far:
+		return 0
+	case s.available >= early:
+		return int(EarlySeverity * ((far - s.available) / (far - early)))
+	default:
+		return EarlySeverity + int((49-EarlySeverity)*((early-s.available)/(early-s.threshold)))
+	}
+}
+
 // Tightness compares scarcities of different units. It is 1 at the threshold,
 // and the smaller the less is available.
 func (s Scarcity) Tightness() float64 {

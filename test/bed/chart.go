@@ -79,6 +79,9 @@ func TryRenderFolder(t *testing.T, folder string, args ...string) (string, error
 	return string(out), err
 }
 
+// KeepServed has helm template take the cluster for one that has the kinds of keep.yaml.
+const KeepServed = "--api-versions=admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
+
 // Render is TryRender for values that must be good.
 func Render(t *testing.T, args ...string) string {
 	t.Helper()

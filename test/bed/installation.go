@@ -2,7 +2,6 @@ package bed
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -32,8 +31,11 @@ func (i *Installation) Require(t *testing.T) *cluster.Cluster {
 	keep := i.Keep && cluster.HasMutatingAdmissionPolicy(t)
 	c := i.Shared.Require(t)
 	i.once.Do(func() {
-		set := fmt.Sprintf("namespace.create=true,keep=%t,evict.slots=2,cleanup.afterUninstall=false,cleanup.stale=true,config.startup.taint=example.com/starting", keep)
-		manifest := Render(t, append([]string{"--set", set}, i.Values...)...)
+		args := []string{"--set", "namespace.create=true,evict.slots=2,cleanup.afterUninstall=false,cleanup.stale=true,config.startup.taint=example.com/starting"}
+		if keep {
+			args = append(args, KeepServed)
+		}
+		manifest := Render(t, append(args, i.Values...)...)
 		manifest = strings.Replace(manifest, "concurrencyPolicy: Forbid", "suspend: true", 1) // or the tests have a pod more in the 17th minute
 		ctx := context.WithoutCancel(t.Context())
 		Apply(ctx, t, c, manifest)

@@ -67,7 +67,7 @@ type Kubelet struct {
 // test. It returns the manifest that was applied.
 func InstallFleet(t *testing.T, c *cluster.Cluster, values map[string]any, count int, program string) (fleet []*Kubelet, manifest string) {
 	t.Helper()
-	manifest = Render(t, "-f", ValuesFile(t, values), "--set", "namespace.create=true,cleanup.afterUninstall=false", "--set", fmt.Sprintf("port=%d", FleetPort))
+	manifest = Render(t, KeepServed, "-f", ValuesFile(t, values), "--set", "namespace.create=true,cleanup.afterUninstall=false", "--set", fmt.Sprintf("port=%d", FleetPort))
 	Apply(t.Context(), t, c, manifest)
 	policies := []string{"taintlet-nodes", "taintlet-events"}
 	if strings.Contains(manifest, "name: taintlet-leases\n") {

@@ -230,17 +230,15 @@ const (
 kind: TaintletConfiguration
 memory:
   availablePercent: %[1]s
-  clearFactor: %[2]s
   stalledPercent: 0
-  debounce: {clearAfter: 1s, maxClearAfter: 1s}
+  debounce: {clearFactor: %[2]s, clearAfter: 1s, maxClearAfter: 1s}
 pid:
   usedPercent: %[3]s
-  clearFactor: %[4]s
-  debounce: {clearAfter: 1s, maxClearAfter: 1s}
+  debounce: {clearFactor: %[4]s, clearAfter: 1s, maxClearAfter: 1s}
 rules:
 - {condition: MemoryPressure, level: Degraded, taint: {key: example.com/scarce-memory, effect: NoSchedule}}
 - {condition: PIDPressure, level: Degraded, taint: {key: example.com/scarce-pids, effect: NoSchedule}}
-writeBudget: {burst: 100, interval: 1s}
+writeBudget: {interval: 1s}
 `
 )
 

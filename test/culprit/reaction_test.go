@@ -30,7 +30,7 @@ const (
 	reactionConfig = `
 memory: {stalledPercent: 0, debounce: {clearAfter: 3s, maxClearAfter: 3s}}
 rules: [{condition: MemoryPressure, level: Degraded, taint: {key: example.com/scarce-memory, effect: NoSchedule}}]
-writeBudget: {burst: 100, interval: 1s}
+writeBudget: {interval: 1s}
 `
 )
 

@@ -54,8 +54,7 @@ kind: TaintletConfiguration
 memory:
   availablePercent: 0
   availableBytes: %dMi   # %s less than is available now
-  clearFactor: %.5f
-  debounce: {clearAfter: 3s}
+  debounce: {clearFactor: %.5f, clearAfter: 3s}
 rules:
 - {condition: DiskPressure, level: Degraded, taint: {effect: None}}
 - {condition: PIDPressure, level: Degraded, taint: {effect: None}}

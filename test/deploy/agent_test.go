@@ -42,11 +42,11 @@ func settings(sick bool) map[string]any {
 	}
 	return map[string]any{"config": map[string]any{
 		"heartbeat":   "1m",
-		"writeBudget": map[string]any{"burst": 100, "interval": "1s"},
+		"writeBudget": map[string]any{"interval": "1s"},
 		"disk":        map[string]any{"paths": []string{"/"}, "writeProbe": map[string]any{"directory": ""}},
 		"pid": map[string]any{
-			"usedPercent": used, "clearFactor": 1,
-			"debounce": map[string]any{"clearAfter": "1s", "maxClearAfter": "1s"},
+			"usedPercent": used,
+			"debounce":    map[string]any{"clearFactor": 1, "clearAfter": "1s", "maxClearAfter": "1s"},
 		},
 		"rules": []any{map[string]any{
 			"condition": "PIDPressure", "level": "Degraded", "taint": map[string]any{"key": wellKnown, "effect": "NoSchedule"},

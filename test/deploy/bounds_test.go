@@ -74,13 +74,17 @@ func refusedByAgent(t *testing.T, name string, value any) error {
 	if at := strings.LastIndex(name, "."); at >= 0 {
 		section, leaf = name[:at+1], name[at+1:]
 	}
+	never := map[string]any{"debounce": map[string]any{"clearFactor": 1}}
 	for other, beside := range map[string]map[string]any{
 		"samples": {"badSamples": 1}, "badSamples": {"samples": 32}, "clearAfter": {"maxClearAfter": "24h"}, "maxClearAfter": {"clearAfter": "0s"},
-		"availablePercent": {"clearFactor": 1}, "inodesPercent": {"clearFactor": 1}, "usedPercent": {"clearFactor": 1},
+		"availablePercent": never, "inodesPercent": never, "usedPercent": never,
 	}[leaf] {
 		put(file, section+other, beside)
 	}
-	if name == "pid.clearFactor" {
+	if name == "pid.earlyPercent" {
+		put(file, "pid.usedPercent", 100)
+	}
+	if leaf == "clearFactor" {
 		put(file, "pid.usedPercent", 99)
 	}
 	put(file, name, value)
@@ -103,7 +107,6 @@ func put(section map[string]any, name string, value any) {
 	if section[list] == nil && isList {
 		section[list] = []any{map[string]map[string]any{
 			"conditions": {"type": "KernelDeadlock"},
-			"softRules":  {"condition": "MemoryPressure", "taint": map[string]any{"key": "example.com/soft", "effect": "NoSchedule"}, "severity": 30},
 		}[list]}
 	} else if section[list] == nil {
 		section[list] = map[string]any{}

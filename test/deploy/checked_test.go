@@ -54,7 +54,11 @@ func install(t *testing.T) *scene {
 	cluster.SkipUnlessRequired(t)
 	s := &scene{t: t, c: checked.Require(t), nodes: map[string]*cluster.Node{}, keeps: cluster.HasMutatingAdmissionPolicy(t)}
 	// A changed template must not end the pods to which the agents' tokens are bound.
-	s.manifest = bed.Render(t, "--set", fmt.Sprintf("namespace.create=true,keep=%t,evict.slots=1,cleanup.afterUninstall=false,updateStrategy.type=OnDelete,updateStrategy.rollingUpdate=null", s.keeps))
+	args := []string{"--set", "namespace.create=true,evict.slots=1,cleanup.afterUninstall=false,updateStrategy.type=OnDelete,updateStrategy.rollingUpdate=null"}
+	if s.keeps {
+		args = append(args, bed.KeepServed)
+	}
+	s.manifest = bed.Render(t, args...)
 	// The agents use the configuration of the ConfigMap.
 	inUse := "  config.yaml: |\n    " + strings.ReplaceAll(strings.TrimSpace(bed.ConfigHeader+quickly), "\n", "\n    ") + "\n---\n"
 	s.manifest = regexp.MustCompile(`(?s)  config\.yaml: \|\n.*?\n---\n`).ReplaceAllLiteralString(s.manifest, inUse)
@@ -97,7 +101,7 @@ memory: {debounce: {clearAfter: 1s}}
 disk: {period: 500ms, debounce: {clearAfter: 1s}}
 pid: {debounce: {clearAfter: 1s}}
 network: {period: 1s, debounce: {clearAfter: 1s}}
-writeBudget: {burst: 100, interval: 1s}
+writeBudget: {interval: 1s}
 `
 
 // startAgent starts the agent of a Node; the host of the Node held has no memory left.

@@ -30,7 +30,7 @@ func tainted(key string) func(*corev1.Node) bool {
 // bare, whose conditions are written as an agent does: nobody waits here until an agent
 // is called silent, and the fleet is too small for a brake.
 func states() []state {
-	full := strings.Replace(quickly, "disk: {", "disk: {availablePercent: 99.9, clearFactor: 1.0001, ", 1)
+	full := strings.Replace(quickly, "disk: {period: 500ms, debounce: {", "disk: {period: 500ms, availablePercent: 99.9, debounce: {clearFactor: 1.0001, ", 1)
 	memory := func(percent int) func(*scene) { return func(s *scene) { s.host.Memory(percent) } }
 	pause := kubectl("annotate", "node", quiet, "taintlet.dev/paused=true")
 	resume := kubectl("annotate", "node", quiet, "taintlet.dev/paused-")

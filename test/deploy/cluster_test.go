@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
@@ -55,19 +56,19 @@ func TestEveryCombinationIsAccepted(t *testing.T) {
 		_, err := c.Client().Discovery().ServerResourcesForGroupVersion("monitoring.coreos.com/v1")
 		return err
 	})
-	for _, keep := range []any{true, false, nil} {
-		if keep == true && !cluster.HasMutatingAdmissionPolicy(t) {
+	for _, keys := range []config.Keys{config.WellKnownKeys, config.OwnKeys} {
+		if keys == config.WellKnownKeys && !cluster.HasMutatingAdmissionPolicy(t) {
 			continue
 		}
 		for _, slots := range []int{0, 2} {
 			for _, monitoring := range []bool{false, true} {
-				for _, lifecycle := range []bool{false, true} {
+				for _, atEnd := range []bool{false, true} {
 					values := map[string]any{
-						"keep": keep, "evict": map[string]any{"slots": slots}, "lifecycleController": lifecycle,
+						"evict": map[string]any{"slots": slots}, "config": map[string]any{"keys": keys},
 						"monitoring": map[string]any{"podMonitor": monitoring, "prometheusRules": monitoring},
-						"cleanup":    map[string]any{"afterUninstall": lifecycle, "stale": monitoring},
+						"cleanup":    map[string]any{"afterUninstall": atEnd, "stale": monitoring},
 					}
-					manifest := bed.Render(t, "-f", bed.ValuesFile(t, values))
+					manifest := bed.Render(t, bed.KeepServed, "-f", bed.ValuesFile(t, values))
 					wantObjects(t, manifest, values)
 					kubectl.Run("kubectl apply --dry-run=server --validate=strict -f " + bed.ManifestFile(t, manifest))
 				}
@@ -82,14 +83,13 @@ func wantObjects(t *testing.T, manifest string, values map[string]any) {
 	monitoring := values["monitoring"].(map[string]any)["podMonitor"] == true
 	slots := values["evict"].(map[string]any)["slots"].(int)
 	for text, wanted := range map[string]bool{
-		"kind: MutatingAdmissionPolicy\n": values["keep"] == true, // null: helm template knows no cluster
+		"kind: MutatingAdmissionPolicy\n": values["config"].(map[string]any)["keys"] == config.WellKnownKeys,
 		"kind: Lease\n":                   slots > 0,
 		"name: taintlet-leases\n":         slots > 0,
 		"kind: PodMonitor\n":              monitoring,
 		"kind: PrometheusRule\n":          monitoring,
-		"- --lifecycle-controller=false":  values["lifecycleController"] == false,
 		"kind: CronJob\n":                 monitoring,
-		"helm.sh/hook: post-delete\n":     values["lifecycleController"] == true,
+		"helm.sh/hook: post-delete\n":     values["cleanup"].(map[string]any)["afterUninstall"] == true,
 		"kind: Namespace\n":               false,
 	} {
 		if strings.Contains(manifest, text) != wanted {
@@ -99,7 +99,7 @@ func wantObjects(t *testing.T, manifest string, values map[string]any) {
 	}
 }
 
-// keep: null follows what the cluster can do.
+// The policy that keeps taints follows what the cluster can do, and own keys need none.
 func TestKeepFollowsTheCluster(t *testing.T) {
 	const group, kind = "admissionregistration.k8s.io/", "/MutatingAdmissionPolicy"
 	for served, version := range map[string]string{

@@ -44,7 +44,7 @@ func evicting() map[string]any {
 		return map[string]any{"condition": condition, "level": level, "taint": map[string]any{"key": key, "effect": effect}}
 	}
 	return map[string]any{
-		"keep": true, "evict": map[string]any{"slots": 2},
+		"evict": map[string]any{"slots": 2},
 		"config": map[string]any{"rules": []any{
 			rule("MemoryPressure", "Critical", corev1.TaintNodeMemoryPressure, "NoExecute"),
 			rule("DiskPressure", "Degraded", corev1.TaintNodeDiskPressure, "NoSchedule"),

@@ -51,7 +51,7 @@ func TestManifestsAreGenerated(t *testing.T) {
 
 func TestLint(t *testing.T) {
 	values := bed.ValuesFile(t, map[string]any{
-		"namespace": map[string]any{"create": true}, "keep": true, "evict": map[string]any{"slots": 2},
+		"namespace": map[string]any{"create": true}, "evict": map[string]any{"slots": 2},
 		"monitoring": map[string]any{"podMonitor": true, "prometheusRules": true},
 	})
 	for _, args := range [][]string{nil, {"-f", values}} {
@@ -69,15 +69,13 @@ func TestBadValuesAreRefused(t *testing.T) {
 		return `config.rules=[{"condition": "DiskPressure", "level": "` + level + `", "taint": {"key": "` + key + `", "effect": "` + effect + `"}}]`
 	}
 	for values, says := range map[string]string{
-		`config.softRules=[{"condition": "DiskPressure", "severity": 50, "taint": {"key": "a", "effect": "NoSchedule"}}]`: "/config/softRules/0/severity",
-		`config.softRules=[{"condition": "DiskPressure", "severity": 5, "taint": {"key": "a", "effect": "NoExecute"}}]`:   "/config/softRules/0/taint/effect",
-		`config.maintenance={"conditions": "DrainInProgress"}`:                                                            "/config/maintenance/conditions",
+		`config.maintenance={"conditions": "DrainInProgress"}`: "/config/maintenance/conditions",
 		`replicas=3`:                                   "additional properties 'replicas' not allowed",
 		`image.digest="sha256:12"`:                     "/image/digest",
 		`image.tag="a tag"`:                            "/image/tag",
 		`image.repository=""`:                          "/image/repository",
 		`image.pullPolicy="Sometimes"`:                 "/image/pullPolicy",
-		`keep="maybe"`:                                 "/keep",
+		`config.keys="Private"`:                        "/config/keys",
 		`evict.slots=-1`:                               "/evict/slots",
 		`evict.slots=1.5`:                              "/evict/slots",
 		`port=70000`:                                   "/port",
@@ -85,7 +83,6 @@ func TestBadValuesAreRefused(t *testing.T) {
 		`dnsPods.namespace="Kube"`:                     "/dnsPods/namespace",
 		`dnsPods.labelSelector=""`:                     "/dnsPods/labelSelector",
 		`listen="loopback",monitoring.podMonitor=true`: "set listen to all or host",
-		`lifecycleController="no"`:                     "/lifecycleController",
 		`monitoring.serviceMonitor=true`:               "'serviceMonitor' not allowed",
 		`tolerations={}`:                               "/tolerations",
 		`config=null`:                                  "missing property 'config'",
@@ -95,7 +92,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		`config.disk.paths=["scratch"]`:                "/config/disk/paths/0",
 		`config.heartbeat=300`:                         "/config/heartbeat",
 		`config.heartbeat="5 minutes"`:                 "/config/heartbeat",
-		`config.standInPrefix="example.com/"`:          "/config/standInPrefix",
+		`config.keyPrefix="example.com/"`:              "/config/keyPrefix",
 		`config.network.debounce.samples=33`:           "/config/network/debounce/samples",
 		`config.kind="TaintletConfiguration"`:          "'kind' not allowed",
 		`config.rules=[{"condition": "DiskPresure", "level": "Degraded", "taint": {"key": "example.com/disk", "effect": "NoSchedule"}}]`:                         "DiskPresure is no condition of taintlet, nor in config.conditions; known are MemoryPressure, DiskPressure",
@@ -110,7 +107,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		`evict.slots=1,config.rules=[{"condition": "DiskPressure", "level": "Degraded", "taint": {"effect": "None"}}, {"condition": "DiskPressure", "level": "Critical", "taint": {"key": "example.com/disk", "effect": "NoExecute"}}]`: "DiskPressure Critical needs one for DiskPressure Degraded",
 		rule("example.com/disk", "None", "Degraded"):                                                           "/config/rules/0/taint",
 		`config.rules=[{"condition": "DiskPressure", "level": "Degraded", "taint": {"effect": "NoSchedule"}}]`: "missing property 'key'",
-		`config.standInPrefix="node.kubernetes.io"`:                                                            "/config/standInPrefix",
+		`config.keyPrefix="node.kubernetes.io"`:                                                                "/config/keyPrefix",
 		`image.pullSecrets="one"`:                                                                              "/image/pullSecrets",
 		rule("example.com/disk", "NoSchedule", "Fatal"):                                                        "/config/rules/0/level",
 		`cleanup.all=true`: "'all' not allowed",
@@ -150,11 +147,9 @@ func TestSchemaHasTheConfiguration(t *testing.T) {
 		compareFields(t, schema.Definitions, "config."+c.Field, section, reflect.TypeOf(c.Section).Elem())
 		delete(whole.Properties, c.Field)
 	}
-	compareFields(t, schema.Definitions, "config.conditions", whole.Properties["conditions"], reflect.TypeFor[[]config.Reported]())
-	delete(whole.Properties, "conditions")
 	overrides := whole.Properties["overrides"].Items
 	delete(whole.Properties, "overrides")
-	if got, want := len(overrides.Properties), len(whole.Properties)+len(config.Default().Conditions)+1-5; got != want || overrides.Properties["nodeSelector"] == nil {
+	if got, want := len(overrides.Properties), len(whole.Properties)+len(config.Default().Conditions)+1-6; got != want || overrides.Properties["nodeSelector"] == nil {
 		t.Errorf("config.overrides have %d fields in the schema, want %d", got, want)
 	}
 	compareFields(t, schema.Definitions, "config", whole, reflect.TypeFor[config.Config]())
@@ -177,7 +172,7 @@ func TestChartHasTheConditions(t *testing.T) {
 		}
 	}
 	keep := &admissionv1.MutatingAdmissionPolicy{}
-	decodeFirst(t, bed.Render(t, "--set", "keep=true", "--show-only", "templates/keep.yaml"), keep)
+	decodeFirst(t, bed.Render(t, bed.KeepServed, "--show-only", "templates/keep.yaml"), keep)
 	for _, v := range keep.Spec.Variables {
 		if v.Name == "heldKeys" {
 			list, _, _ := strings.Cut(v.Expression, ".filter")
@@ -215,6 +210,9 @@ func compareFields(t *testing.T, definitions map[string]*schemaObject, path stri
 	t.Helper()
 	if name, ok := strings.CutPrefix(schema.Ref, "#/definitions/"); ok {
 		schema = definitions[name]
+	}
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
 	}
 	if schema.Items != nil && of.Kind() == reflect.Slice {
 		compareFields(t, definitions, path+"[]", schema.Items, of.Elem())
@@ -261,25 +259,26 @@ func TestPairsOfThePolicy(t *testing.T) {
 	for name, values := range map[string]settings{
 		"defaults":   {},
 		"own rules":  {"config": settings{"rules": rules}},
-		"own prefix": {"config": settings{"standInPrefix": "status-taint.example.com"}},
-		"both":       {"config": settings{"rules": rules, "standInPrefix": "status-taint.example.com"}},
+		"own prefix": {"config": settings{"keyPrefix": "status-taint.example.com"}},
+		"both":       {"config": settings{"rules": rules, "keyPrefix": "status-taint.example.com"}},
 		"no rules":   {"config": settings{"rules": []any{}}},
 		"for a reason": {"config": settings{"rules": []any{settings{"condition": "DiskPressure", "level": "Degraded", "reasons": []any{"FileSystemReadOnly"},
 			"taint": taint("example.com/look", "NoSchedule")}}}},
 		"evicting":   {"config": settings{"rules": []any{critical}}, "evict": settings{"slots": 3}},
 		"start-up":   {"config": settings{"startup": settings{"taint": "example.com/starting"}}},
-		"autoscaler": {"config": settings{"autoscaler": "cluster-autoscaler"}},
-		"autoscaler, own prefix and rule": {"config": settings{"autoscaler": "cluster-autoscaler", "standInPrefix": "status-taint.example.com",
+		"own keys":   {"config": settings{"keys": "Own"}},
+		"autoscaler": {"config": settings{"keys": "Own", "keyPrefix": taints.AutoscalerPrefix}},
+		"own keys, prefix and rule": {"config": settings{"keys": "Own", "keyPrefix": "status-taint.example.com",
 			"rules": []any{settings{"condition": "DiskPressure", "level": "Degraded", "taint": taint("node.kubernetes.io/disk-pressure", "NoSchedule")}}}},
 		"one off": {"config": settings{"rules": []any{settings{"condition": "DiskPressure", "level": "Degraded", "taint": settings{"effect": "None"}}}}},
 		"overrides": {"config": settings{"rules": rules, "overrides": []any{
-			settings{"nodeSelector": settings{"a": "b"}, "rules": []any{}, "softRules": []any{settings{"condition": "DiskPressure", "severity": 30, "taint": taint("example.com/early", "PreferNoSchedule")}}},
+			settings{"nodeSelector": settings{"a": "b"}, "rules": []any{}, "disk": settings{"earlyPercent": 20}},
 			settings{"nodeSelector": settings{"a": "c"}, "rules": []any{settings{"condition": "DiskPressure", "level": "Degraded", "taint": taint("example.com/pool", "NoSchedule")}}},
 			settings{"nodeSelector": settings{"a": "d"}, "memory": settings{"availablePercent": 7}},
 		}}},
-		"soft":      {"config": settings{"softRules": []any{settings{"condition": "DiskPressure", "severity": 30, "taint": taint("example.com/early", "PreferNoSchedule")}}}},
-		"soft only": {"config": settings{"rules": []any{}, "softRules": []any{settings{"condition": "DiskPressure", "severity": 30, "taint": taint("example.com/early", "NoSchedule")}}}},
-		"retired":   {"retired": []any{taint("example.com/old", "NoSchedule"), taint("node.kubernetes.io/disk-pressure", "NoSchedule")}},
+		"early":      {"config": settings{"memory": settings{"earlyPercent": 10}, "keyPrefix": "example.com"}},
+		"early only": {"config": settings{"rules": []any{}, "pid": settings{"earlyPercent": 75}}},
+		"retired":    {"retired": []any{taint("example.com/old", "NoSchedule"), taint("node.kubernetes.io/disk-pressure", "NoSchedule")}},
 	} {
 		file := bed.ValuesFile(t, values)
 		wanted, former := pairsOfPolicy(t, bed.Render(t, "-f", file, "--show-only", "templates/admission.yaml"))
@@ -291,8 +290,14 @@ func TestPairsOfThePolicy(t *testing.T) {
 				if rule.Level > probes.OK {
 					mayWant = append(mayWant, pairsOf(cfg, []decide.Rule{rule})...)
 				} else { // which has no stand-in
-					mayWant = append(mayWant, rule.Taint.Pair().String())
+					mayFind = append(mayFind, rule.Taint.Pair().String())
 				}
+			}
+		}
+		for section, c := range map[string]probes.Condition{"memory": probes.MemoryPressure, "disk": probes.DiskPressure, "pid": probes.PIDPressure} {
+			if text, _ := json.Marshal(values); regexp.MustCompile(`"` + section + `":{"earlyPercent"`).Match(text) {
+				condition, _ := cfg.Policy().Condition(c)
+				mayWant = append(mayWant, taints.StandInFor(taints.Pair{Key: condition.TaintKey}, cfg.KeyPrefix).Key+"-early:PreferNoSchedule")
 			}
 		}
 		for _, rule := range cfg.Policy().BuiltInRules() { // as the setting autoscaler had them
@@ -320,7 +325,7 @@ func pairsOf(cfg *config.Config, rules []decide.Rule) []string {
 	for _, rule := range rules {
 		pair := rule.Taint.Pair()
 		pairs = append(pairs, pair.String())
-		for _, prefix := range []string{cfg.StandInPrefix, taints.DefaultStandInPrefix} {
+		for _, prefix := range []string{cfg.KeyPrefix, taints.DefaultStandInPrefix} {
 			pairs = append(pairs, taints.StandInFor(pair, prefix).String())
 		}
 	}
@@ -508,7 +513,7 @@ func TestDisksOfHosts(t *testing.T) {
 // Where every Node carries our taints, a cleanup can be scheduled all the same.
 func TestCleanupToleratesWhatItRemoves(t *testing.T) {
 	manifest := bed.Render(t, "--show-only", "templates/cleanup.yaml", "--set-json", `retired=[{"key": "example.com/former", "effect": "NoSchedule"}, {"key": "on", "effect": "NoSchedule"}]`,
-		"--set-json", `config={"standInPrefix": "example.org", "rules": [{"condition": "PIDPressure", "level": "Degraded", "taint": {"key": "example.com/own", "effect": "NoSchedule"}}]}`)
+		"--set-json", `config={"keyPrefix": "example.org", "rules": [{"condition": "PIDPressure", "level": "Degraded", "taint": {"key": "example.com/own", "effect": "NoSchedule"}}]}`)
 	for document := range strings.SplitSeq(manifest, "\n---\n") {
 		job := &batchv1.Job{}
 		if !strings.Contains(document, "\nkind: Job\n") {

@@ -28,8 +28,8 @@ import (
 const (
 	clearAfter     = 500 * time.Millisecond
 	criticalAfter  = time.Second
-	budgetBurst    = 20
-	budgetInterval = 10 * time.Second
+	budgetBurst    = 3
+	budgetInterval = time.Second
 	cooldown       = 5 * time.Second
 
 	// inParallel is how many Nodes are under faults at a time: they wait more than they
@@ -40,9 +40,9 @@ const (
 // configuration is quick enough for a seed to take seconds.
 const configuration = bed.ConfigHeader + `
 memory: {period: 500ms, debounce: {clearAfter: 500ms, maxClearAfter: 500ms}}
-disk: {period: 500ms, debounce: {clearAfter: 500ms, maxClearAfter: 500ms}, writeProbe: {directory: /var/lib/kubelet, interval: 1s}}
+disk: {period: 500ms, debounce: {clearAfter: 500ms, maxClearAfter: 500ms}, writeProbe: {directory: /var/lib/kubelet}}
 pid: {period: 250ms, debounce: {clearAfter: 500ms, maxClearAfter: 500ms, criticalAfter: 1s}}
-writeBudget: {burst: 20, interval: 10s}
+writeBudget: {interval: 1s}
 eviction: {slots: 1, cooldown: 5s, interval: 0s}
 rules:
 - {condition: PIDPressure, level: Degraded, taint: {key: example.com/pids, effect: NoSchedule}}

@@ -25,7 +25,7 @@ const (
 	settings = `apiVersion: taintlet.dev/v1alpha1
 kind: TaintletConfiguration
 debounce: {clearAfter: 10s, maxClearAfter: 10s}
-writeBudget: {burst: 100, interval: 1s}
+writeBudget: {interval: 1s}
 disk:
   paths: [/, /scratch]
   writeProbe: {directory: /scratch}

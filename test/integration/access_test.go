@@ -69,8 +69,7 @@ func allRules() map[string]any {
 	} {
 		rules = append(rules, decide.Rule{Condition: probes.MemoryPressure, Level: probes.Degraded, Taint: taint})
 	}
-	soft := []config.SoftRule{{Condition: probes.MemoryPressure, Severity: 20, Taint: decide.Taint{Key: "example.com/memory-elevated", Effect: taints.PreferNoSchedule}}}
-	return map[string]any{"rules": rules, "softRules": soft, "overrides": pools(), "standInPrefix": "status-taint.cluster-autoscaler.kubernetes.io"}
+	return map[string]any{"rules": rules, "memory": map[string]any{"earlyPercent": 10}, "overrides": pools(), "keyPrefix": "status-taint.cluster-autoscaler.kubernetes.io"}
 }
 
 // identity is who the agent of the node is to the API server: the bearer of the

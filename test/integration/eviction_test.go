@@ -201,8 +201,8 @@ const hour = time.Minute
 
 // flapping is the default configuration, sixty times as fast.
 const flapping = `
-pid: {period: 250ms, debounce: {clearAfter: 2s, maxClearAfter: 60s, penaltyHalfLife: 60s, criticalAfter: 1s}}
-writeBudget: {burst: 6, interval: 10s}
+pid: {period: 250ms, debounce: {clearAfter: 2s, maxClearAfter: 60s, criticalAfter: 1s}}
+writeBudget: {interval: 10s}
 eviction: {slots: 1, cooldown: 10s, interval: 60s}
 ` + evictingRules
 

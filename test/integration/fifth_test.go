@@ -128,7 +128,7 @@ func TestFifthCondition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := schema.Decode([]byte("frost: {belw: 5}")); err == nil || !strings.Contains(err.Error(), `unknown field "frost.belw"`) {
+	if _, err := schema.Decode([]byte("frost: {belw: 5}")); err == nil || !strings.Contains(err.Error(), `frost.belw: Forbidden: unknown field; did you mean below?`) {
 		t.Errorf("a wrong field of the section: %v", err)
 	}
 	const namespace = "fifth"
@@ -169,7 +169,7 @@ func runInProcess(t *testing.T, as *rest.Config, namespace, node string, host *f
 		Config: cfg, Client: client, Slots: client.Slots(namespace), Log: slog.New(slog.DiscardHandler),
 		NewProbe: probesWithFrost(probes.Host{Root: host.Root, Proc: filepath.Join(host.Dir, "proc"), Sys: filepath.Join(host.Dir, "sys")}),
 		Recorder: recorder,
-		Instance: "in-process", Boot: decide.Boot{ID: "boot", At: time.Now()}, Now: time.Now, LifecycleController: true,
+		Instance: "in-process", Boot: decide.Boot{ID: "boot", At: time.Now()}, Now: time.Now,
 	}
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx, nil) }()

@@ -25,7 +25,7 @@ import (
 // evicting makes PIDPressure evict, and all of it quick.
 const evicting = `
 pid: {period: 250ms, debounce: {clearAfter: 0s, criticalAfter: 0s}}
-writeBudget: {burst: 100, interval: 1s}
+writeBudget: {interval: 1s}
 ` + evictingRules
 
 const evictingRules = `

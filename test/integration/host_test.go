@@ -64,7 +64,7 @@ func diskAlmostFull(t *testing.T) string {
 	}
 	percent := float64(fs.Bavail) / float64(fs.Blocks) * 100
 	threshold := percent * 0.97
-	return strings.Replace(quick, "disk: {", "disk: {availablePercent: "+format(threshold)+", clearFactor: 1.001, ", 1)
+	return strings.Replace(quick, "disk: {period: 500ms, debounce: {", "disk: {period: 500ms, availablePercent: "+format(threshold)+", debounce: {clearFactor: 1.001, ", 1)
 }
 
 // fill crosses the threshold of diskAlmostFull.

@@ -81,7 +81,7 @@ func incident(t *testing.T, c *cluster.Cluster) {
 	if err := yaml.Unmarshal([]byte(quick), &settings); err != nil {
 		t.Fatal(err)
 	}
-	fleet, _ := bed.InstallFleet(t, c, map[string]any{"keep": true, "config": settings}, 5, binary.Path(t))
+	fleet, _ := bed.InstallFleet(t, c, map[string]any{"config": settings}, 5, binary.Path(t))
 	hosts := map[string]*fixtures.Host{}
 	for _, k := range fleet {
 		hosts[k.Node] = k.Host

@@ -172,7 +172,7 @@ func TestTwentyConditionsOfOthers(t *testing.T) {
 		bad, good = append(bad, is(kind, "True", strings.Repeat("R", 64))), append(good, is(kind, "False", "Fine"))
 		text += "- {type: " + kind + ", period: 1s, debounce: {clearAfter: 1s}}\n"
 	}
-	text += "rules: " + string(marshal(t, rules)) + "\nwriteBudget: {burst: 100}\n"
+	text += "rules: " + string(marshal(t, rules)) + "\nwriteBudget: {interval: 1s}\n"
 	createNamespace(t, c, namespace)
 	bed.InstallRules(t.Context(), t, c, bed.ChartFolder, namespace, map[string]any{"config": map[string]any{"conditions": types, "rules": rules}})
 	node, host := c.Register(t, "twenty"), fixtures.NewHost(t)

@@ -99,35 +99,19 @@ rules:
 	waitPod(t, c, other, cluster.Scheduled)
 }
 
-// Where no node-lifecycle-controller runs and the agent is told so, the
-// well-known pair needs neither the policy nor a stand-in.
-func TestWithoutALifecycleController(t *testing.T) {
-	t.Parallel()
-	c, host := unusual.require(t), fixtures.NewHost(t)
-	node := c.Register(t, "no-controller")
-	// Admission gives it to every new Node, and here nobody takes it away.
-	foreign := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
-	startAgent(t, c, node.Name, host, quick, "--lifecycle-controller=false")
-	wantTaints(t, waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse)), foreign)
-	host.Memory(2)
-	tainted := waitNode(t, c, node.Name, cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule))
-	ours := corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
-	wantTaints(t, tainted, foreign, ours)
-	if held, found := tainted.Annotations["taintlet.dev/held"]; found {
-		t.Errorf("annotation held = %q, want none", held)
-	}
-	c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", corev1.TaintNodeMemoryPressure+":NoSchedule")
-	host.Memory(50)
-	wantTaints(t, waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(ours.Key, ours.Effect))), foreign)
-}
-
 // The admission plugin gives all pods but BestEffort ones a toleration for
 // memory-pressure: that taint is then for BestEffort pods alone, ours too.
 func TestQoSClassesUnderPodTolerationRestriction(t *testing.T) {
 	t.Parallel()
 	c, host := unusual.require(t), fixtures.NewHost(t)
 	node := readyForPods(t, c, "classes")
-	startAgent(t, c, node, host, quick, "--lifecycle-controller=false")
+	if !cluster.HasMutatingAdmissionPolicy(t) {
+		t.Skip("a well-known taint needs the policy of deploy/keep.yaml")
+	}
+	if err := c.InstallKeep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	startAgent(t, c, node, host, quick)
 	host.Memory(2)
 	waitNode(t, c, node, cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule))
 	schedulerKnows(t, c, node)
@@ -253,20 +237,29 @@ func readyForPods(t *testing.T, c *cluster.Cluster, name string) string {
 	return name
 }
 
-// The stand-in's prefix is the operator's choice: an autoscaler may know one
-// that it passes over.
-func TestStandInPrefix(t *testing.T) {
+// The prefix of own keys is the operator's choice: an autoscaler may know one that it passes
+// over. Stand-ins have it, and with own keys each default rule, whether the control plane keeps
+// well-known ones or not.
+func TestKeyPrefix(t *testing.T) {
 	t.Parallel()
-	c, host := plain.require(t), fixtures.NewHost(t)
-	node := c.Register(t, "prefix")
-	startAgent(t, c, node.Name, host, quick+"standInPrefix: status-taint.cluster-autoscaler.kubernetes.io\n")
-	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
-	host.Memory(2)
-	ours := corev1.Taint{Key: "status-taint.cluster-autoscaler.kubernetes.io/memory-pressure", Effect: corev1.TaintEffectNoSchedule}
-	wantTaints(t, waitNode(t, c, node.Name, cluster.HasTaint(ours.Key, ours.Effect)), ours)
-	c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", ours.Key+":NoSchedule")
-	host.Memory(50)
-	wantTaints(t, waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(ours.Key, ours.Effect))))
+	for name, test := range map[string]struct {
+		plane *controlPlane
+		keys  string
+	}{"stand-in": {plain, ""}, "own-key": {keeping, "keys: Own\n"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, host := test.plane.require(t), fixtures.NewHost(t)
+			node := c.Register(t, name)
+			startAgent(t, c, node.Name, host, quick+test.keys+"keyPrefix: status-taint.cluster-autoscaler.kubernetes.io\n")
+			waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
+			host.Memory(2)
+			ours := corev1.Taint{Key: "status-taint.cluster-autoscaler.kubernetes.io/memory-pressure", Effect: corev1.TaintEffectNoSchedule}
+			wantTaints(t, waitNode(t, c, node.Name, cluster.HasTaint(ours.Key, ours.Effect)), ours)
+			c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", ours.Key+":NoSchedule")
+			host.Memory(50)
+			wantTaints(t, waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(ours.Key, ours.Effect))))
+		})
+	}
 }
 
 func onlyOn(nodes ...string) *corev1.Affinity {

@@ -17,32 +17,31 @@ func TestSoftTaintIsAvoidedNotForbidden(t *testing.T) {
 	t.Parallel()
 	c, host := plain.require(t), fixtures.NewHost(t)
 	near, well := c.Register(t, "soft-near"), c.Register(t, "soft-well")
-	soft := corev1.Taint{Key: "example.com/memory-elevated", Effect: corev1.TaintEffectPreferNoSchedule}
+	soft := corev1.Taint{Key: "status-taint.cluster-autoscaler.kubernetes.io/memory-pressure-early", Effect: corev1.TaintEffectPreferNoSchedule}
 	hasSoft := cluster.HasTaint(soft.Key, soft.Effect)
-	file := quick + `
-softRules:
-- {condition: MemoryPressure, severity: 20, taint: {key: example.com/memory-elevated, effect: PreferNoSchedule}}
+	file := strings.Replace(quick, "memory: {", "memory: {earlyPercent: 10, ", 1) + `
 writeBudget: {interval: 1s}
+keyPrefix: status-taint.cluster-autoscaler.kubernetes.io
 `
 	a := startAgent(t, c, near.Name, host, file)
 	waitNode(t, c, near.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
-	host.Memory(6) // between the threshold that sets, 5 %, and the one that clears, 7.5 %
+	host.Memory(9) // below earlyPercent, and above the threshold that clears Degraded, 7.5 %
 	tainted := waitNode(t, c, near.Name, hasSoft)
 	wantTaints(t, tainted, soft)
 	if condition := cluster.Condition(tainted, "HostMemoryPressure"); condition.Status != corev1.ConditionFalse {
 		t.Errorf("HostMemoryPressure is %s: %s", condition.Status, condition.Message)
 	}
-	c.WaitAgentEvent(t, near.Name, "SoftTaintSet", "severity 20 or more: soft taint example.com/memory-elevated:PreferNoSchedule")
+	c.WaitAgentEvent(t, near.Name, "SoftTaintSet", "severity 25 or more: soft taint status-taint.cluster-autoscaler.kubernetes.io/memory-pressure-early:PreferNoSchedule")
 	waitNode(t, c, near.Name, func(node *corev1.Node) bool {
 		condition := cluster.Condition(node, "HostMemoryPressure")
-		return condition != nil && strings.HasSuffix(condition.Message, "; soft taint example.com/memory-elevated:PreferNoSchedule")
+		return condition != nil && strings.HasSuffix(condition.Message, "; soft taint status-taint.cluster-autoscaler.kubernetes.io/memory-pressure-early:PreferNoSchedule")
 	})
 
 	isAvoided(t, c, near.Name, well.Name)
 
 	a.Kill()
 	a = startAgent(t, c, near.Name, host, file)
-	a.WaitMetric(`taintlet_taint_desired{condition="MemoryPressure",effect="PreferNoSchedule",key="example.com/memory-elevated",via="direct"} 1`)
+	a.WaitMetric(`taintlet_taint_desired{condition="MemoryPressure",effect="PreferNoSchedule",key="status-taint.cluster-autoscaler.kubernetes.io/memory-pressure-early",via="direct"} 1`)
 	wantTaints(t, c.GetNode(t, near.Name), soft, dedicated)
 	c.SetTaints(t, near.Name, dedicated)
 	waitNode(t, c, near.Name, hasSoft)
@@ -55,5 +54,5 @@ writeBudget: {interval: 1s}
 	}
 	host.Memory(50)
 	wantTaints(t, waitNode(t, c, near.Name, cluster.Not(hasSoft)), dedicated)
-	c.WaitAgentEvent(t, near.Name, "SoftTaintCleared", "severity below 15: no more soft taint example.com/memory-elevated:PreferNoSchedule")
+	c.WaitAgentEvent(t, near.Name, "SoftTaintCleared", "severity below 18: no more soft taint status-taint.cluster-autoscaler.kubernetes.io/memory-pressure-early:PreferNoSchedule")
 }

@@ -126,7 +126,7 @@ func (f *startingFleet) start(namespace string, number int, as *rest.Config) {
 			return &reachingProbe{wellProbe{c.Name}, verdict.NewEvaluator(5*time.Second, uint64(number)), cutOff} //nolint:gosec // it is small
 		},
 		Config: f.cfg, Log: slog.New(slog.DiscardHandler), Instance: name, Boot: decide.Boot{ID: name, At: time.Now()}, Now: time.Now,
-		LifecycleController: true, Version: "test",
+		Version: "test",
 	})
 	if err != nil {
 		f.t.Fatal(err)
@@ -171,12 +171,13 @@ func TestAHundredNodesStartAtOnce(t *testing.T) {
 	c := plain.require(t)
 	const namespace = "starting"
 	createNamespace(t, c, namespace)
-	startup := map[string]any{"taint": startingKey, "timeout": "1m"}
+	startup := map[string]any{"taint": startingKey}
 	bed.InstallRules(t.Context(), t, c, bed.ChartFolder, namespace, map[string]any{"config": map[string]any{"startup": startup}})
-	cfg, err := config.HostSchema().Decode([]byte(bed.ConfigHeader + "startup: {taint: " + startingKey + ", timeout: 1m}\n"))
+	cfg, err := config.HostSchema().Decode([]byte(bed.ConfigHeader + "startup: {taint: " + startingKey + "}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.Startup.Timeout.Duration = time.Minute
 	f := &startingFleet{t: t, c: c, cfg: cfg}
 	f.cutOff.Store(true)
 	f.register(namespace)

@@ -34,10 +34,9 @@ disk:
   paths: [/var/lib/kubelet]
   availablePercent: 1
   inodesPercent: 90
-  clearFactor: 1.05
   period: 500ms
-  debounce: {clearAfter: 1s, maxClearAfter: 1s}
-writeBudget: {burst: 100, interval: 1s}
+  debounce: {clearFactor: 1.05, clearAfter: 1s, maxClearAfter: 1s}
+writeBudget: {interval: 1s}
 rules:
 - {condition: DiskPressure, level: Degraded, taint: {key: node.kubernetes.io/disk-pressure, effect: NoSchedule}}
 `

@@ -230,8 +230,8 @@ func (d *deployed) memoryRunsLow(t *testing.T) {
 	threshold := memory.Available / 4 * 3 // at most that much is taken, and others take and give some too
 	d.cluster.WaitAgentEvent(t, nodeName, "ConfigurationReloaded", d.configure(t, quick, func(settings map[string]any) {
 		settings["memory"] = map[string]any{
-			"availableBytes": threshold, "clearFactor": 1, "stalledPercent": 0,
-			"debounce": atOnce,
+			"availableBytes": threshold, "stalledPercent": 0,
+			"debounce": map[string]any{"clearFactor": 1, "clearAfter": "1s", "maxClearAfter": "1s"},
 		}
 	}))
 	d.putConfig(t, "disk: no\n")

@@ -18,12 +18,12 @@ import (
 const (
 	startingKey    = "startup-taint.cluster-autoscaler.kubernetes.io/taintlet"
 	startingConfig = bed.ConfigHeader + `
-startup: {taint: ` + startingKey + `, timeout: 1m}
+startup: {taint: ` + startingKey + `}
 network: {disabledClasses: [local, pods, dns, peers]}
 rules: []
 `
 	healthyDisk = "disk: {paths: [/var/lib/kubelet], period: 500ms, availablePercent: 1, inodesPercent: 1, debounce: {clearAfter: 1s}}\n"
-	fullDisk    = "disk: {paths: [/var/lib/kubelet], period: 500ms, availablePercent: 99.9, clearFactor: 1.0001, debounce: {clearAfter: 1s}}\n"
+	fullDisk    = "disk: {paths: [/var/lib/kubelet], period: 500ms, availablePercent: 99.9, debounce: {clearFactor: 1.0001, clearAfter: 1s}}\n"
 )
 
 // A real kubelet registers its Node with the start-up taint. A pod stays Pending before
@@ -64,8 +64,6 @@ func TestPodsWaitForTheFirstVerdict(t *testing.T) {
 	if message := cluster.Condition(degraded, "HostDiskPressure").Message; !strings.Contains(message, waits) {
 		t.Errorf("the condition says %q", message)
 	}
-	// By then an agent without peers does not wait for one any more.
-	c.WaitAgentEvent(t, nodeName, "StartupTaintStays", "it waits for DiskPressure (it is Degraded)")
 	if node := c.GetNode(t, nodeName); !cluster.HasTaint(startingKey, corev1.TaintEffectNoSchedule)(node) {
 		t.Fatalf("freed while a condition is Degraded: %v", node.Spec.Taints)
 	}

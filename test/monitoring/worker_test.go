@@ -70,7 +70,7 @@ func (w *worker) start(ctx context.Context, name string) {
 		},
 		Reload:   func() (*config.Config, error) { return cfg, w.configurationError() },
 		Instance: "agent-of-" + name, Boot: decide.Boot{ID: "boot", At: time.Now()}, Now: time.Now,
-		LifecycleController: true, Version: "recorded",
+		Version: "recorded",
 	}
 	pipes := newPipes()
 	w.http = &http.Client{Transport: &http.Transport{DialContext: pipes.dial, DisableKeepAlives: true}}

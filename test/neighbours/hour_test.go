@@ -30,10 +30,10 @@ const pace = 60
 
 // quick has the default configuration at that pace, as far as it reads the time.
 const quick = `
-memory: {period: 250ms, debounce: {clearAfter: 2s, maxClearAfter: 1m, penaltyHalfLife: 1m, criticalAfter: 1s}}
-pid: {period: 250ms, debounce: {clearAfter: 2s, maxClearAfter: 1m, penaltyHalfLife: 1m, criticalAfter: 1s}}
-network: {period: 1s, debounce: {clearAfter: 2s, maxClearAfter: 1m, penaltyHalfLife: 1m, criticalAfter: 1s}}
-writeBudget: {burst: 3, interval: 40s}
+memory: {period: 250ms, debounce: {clearAfter: 2s, maxClearAfter: 1m, criticalAfter: 1s}}
+pid: {period: 250ms, debounce: {clearAfter: 2s, maxClearAfter: 1m, criticalAfter: 1s}}
+network: {period: 1s, debounce: {clearAfter: 2s, maxClearAfter: 1m, criticalAfter: 1s}}
+writeBudget: {interval: 40s}
 repair: {after: 10s}
 `
 

@@ -117,7 +117,7 @@ func startAgentWith(t *testing.T, c *cluster.Cluster, node, more string) *fixtur
 	t.Helper()
 	host := fixtures.NewHost(t)
 	free, total := space(t, host)
-	config := fixtures.ConfigFile(t, fmt.Sprintf("disk: {period: 500ms, availablePercent: %.4f, clearFactor: 1.001, debounce: {clearAfter: 2s}}\n%s", free/total*99.7, more))
+	config := fixtures.ConfigFile(t, fmt.Sprintf("disk: {period: 500ms, availablePercent: %.4f, debounce: {clearFactor: 1.001, clearAfter: 2s}}\n%s", free/total*99.7, more))
 	bed.StartAgent(t, agent.Path(t), append(host.Flags(), "--kubeconfig="+cluster.Kubeconfig(t, bed.AgentOf(t, c, node)), "--config="+config, "--node-name="+node, "--listen=127.0.0.1:0")...)
 	return host
 }

@@ -53,7 +53,7 @@ type scene struct {
 // recover: an attack sees that again and again.
 const configuration = `
 memory: {period: 1s, debounce: {clearAfter: 500ms, maxClearAfter: 500ms}}
-writeBudget: {burst: 100, interval: 1s}
+writeBudget: {interval: 1s}
 `
 
 // newScene installs the manifests and starts the agent.

@@ -111,7 +111,7 @@ func TestTableAndPicture(t *testing.T) {
 }
 
 func TestJSON(t *testing.T) {
-	cfg := write(t, "taintlet.yaml", "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\nmemory: {debounce: {clearAfter: 5m, maxClearAfter: 5m}}\nwriteBudget: {burst: 100, interval: 1s}\n")
+	cfg := write(t, "taintlet.yaml", "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\nmemory: {debounce: {clearAfter: 5m, maxClearAfter: 5m}}\nwriteBudget: {interval: 1s}\n")
 	var out, errs strings.Builder
 	if code := run([]string{"--synthetic=adversary", "--duration=1h", "--follow-up=false", "--config", cfg, "-o=json"}, &out, &errs); code != exitOK {
 		t.Fatalf("exit %d: %s", code, errs.String())

@@ -116,7 +116,7 @@ func live(t *testing.T, day Day) (n *noted, host *Host) {
 		n = &noted{Memory: node.NewMemory("host", log), begin: begin}
 		a := &agent.Agent{
 			Config: config.Default(), Client: n, Slots: slots.Offline{Log: log}, Recorder: n, Log: log,
-			Instance: "test", LifecycleController: true, Boot: decide.Boot{ID: "boot", At: begin}, Now: time.Now,
+			Instance: "test", Boot: decide.Boot{ID: "boot", At: begin}, Now: time.Now,
 			NewProbe: func(c config.Condition) probes.Probe {
 				switch c.Name {
 				case probes.MemoryPressure, probes.PIDPressure:

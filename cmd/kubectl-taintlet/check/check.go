@@ -182,7 +182,7 @@ func policyChecks() []check {
 		{name: "policies-unchanged", codes: []status.Code{status.PolicyChanged}, part: installation.PartPolicies, fine: "nobody changed the policies by hand", link: policyLink,
 			remedy: "apply the manifest or upgrade the chart again, and put what has to differ into its values"},
 		{name: "keep-objects", part: installation.PartPolicies, ask: (*scene).checkKeepObjects, link: keepLink,
-			remedy: "apply deploy/keep.yaml, or install the chart with keep: null or true; without it stand-ins take the place of the well-known taints"},
+			remedy: "apply deploy/keep.yaml, or upgrade the chart; without it stand-ins take the place of the well-known taints"},
 		{name: "keep-effect", whether: "whether the policy " + taints.KeepPolicyName + " works", ask: (*scene).checkKeepEffect, link: "docs/troubleshooting.md#the-policy-taintlet-keep-fails",
 			remedy: "apply deploy/keep.yaml of this release, or upgrade the chart again"},
 	}
@@ -201,7 +201,7 @@ func configurationChecks() []check {
 		{name: "daemonsets", whether: "which DaemonSets tolerate the taints", part: installation.PartPolicies, ofConfig: true, ask: (*scene).checkDaemonSets, link: "docs/living-with-kubernetes.md#who-owns-a-taint",
 			remedy: "add the toleration to the templates of those that every Node needs, such as the network's: their pods are neither started nor replaced while a Node has the taint"},
 		{name: "autoscalers", whether: "what autoscalers make of the taints", ofConfig: true, ask: (*scene).checkAutoscalers, link: "docs/neighbours.md#neighbours",
-			remedy: "set autoscaler: cluster-autoscaler in the configuration, or use keys of your own"},
+			remedy: "for cluster-autoscaler, set keys: Own and keyPrefix: status-taint.cluster-autoscaler.kubernetes.io in the configuration"},
 		{name: "slots", whether: "whether the eviction slots are there", codes: []status.Code{status.SlotMissing}, part: installation.PartSlots, ofConfig: true, ask: (*scene).checkSlots, link: "deploy/README.md#eviction",
 			remedy: "helm upgrade makes the Leases again; to turn eviction off, remove the rules for Critical and evict.slots from the chart's values"},
 	}

@@ -86,7 +86,7 @@ func wantedBy(cfg *config.Config) map[taints.Pair]taints.Taint {
 		pair := rule.Taint.Pair()
 		wanted[pair] = pair.With(rule.Taint.Value)
 		if rule.Level > probes.OK {
-			standIn := taints.StandInFor(pair, cfg.StandInPrefix)
+			standIn := taints.StandInFor(pair, cfg.KeyPrefix)
 			wanted[standIn] = standIn.With(rule.Taint.Value)
 		}
 	}
@@ -142,7 +142,7 @@ func (s *scene) checkDaemonSets(ctx context.Context) (Line, error) {
 // DaemonSet tolerates by its own template only (AddOrUpdateDaemonPodTolerations in
 // pkg/controller/daemon/util/daemonset_util.go, Kubernetes 1.36).
 func ownTolerated(cfg *config.Config, kept bool) (pairs []taints.Pair) {
-	facts := taints.Facts{LifecycleController: true, KeepPolicy: kept, StandInPrefix: cfg.StandInPrefix}
+	facts := taints.Facts{LifecycleController: true, KeepPolicy: kept, StandInPrefix: cfg.KeyPrefix}
 	for _, rule := range cfg.Policy().Rules {
 		if via, pair := taints.Resolve(rule.Taint.Pair(), facts); via != taints.Kept && pair.Effect == taints.NoSchedule {
 			pairs = append(pairs, pair)

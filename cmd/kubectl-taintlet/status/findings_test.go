@@ -203,9 +203,9 @@ func otherFaults() []fault {
 			func(_ *facts, i *installation.Installation, _ *corev1.Pod) { i.Config = nil }},
 		{ConfigurationInvalid, "", `memory.availablePercent: Invalid value: 500`, `^helm --namespace=taintlet-system get values mine$`,
 			configured("memory: {availablePercent: 500}\n")},
-		{ConfigurationInvalid, "", `do not start: memory.availablePercent: Invalid value: 500: must be 0 to 100; memory.clearFactor: `, `^kubectl --namespace=taintlet-system edit configmap taintlet$`,
+		{ConfigurationInvalid, "", `do not start: memory.debounce.clearFactor: Invalid value: 0.5: must be 1 to 10 \(docs/configuration.md#memory\); memory.availablePercent: `, `^kubectl --namespace=taintlet-system edit configmap taintlet$`,
 			func(f *facts, i *installation.Installation, pod *corev1.Pod) {
-				configured("memory: {availablePercent: 500, clearFactor: 0.5}\n")(f, i, pod)
+				configured("memory: {availablePercent: 500, debounce: {clearFactor: 0.5}}\n")(f, i, pod)
 				i.Release = ""
 			}},
 		{ConfigurationRefused, "n2", `^1 min ago: configuration abc stays in force`, `^kubectl --namespace=default events --for=node/n2$`,

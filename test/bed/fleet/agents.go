@@ -39,7 +39,7 @@ type Agent struct {
 // when a Node is tainted is the default.
 const Quick = `
 network: {debounce: {clearAfter: 10s, maxClearAfter: 10s}}
-writeBudget: {burst: 100, interval: 1s}
+writeBudget: {interval: 1s}
 `
 
 // Start registers that many Nodes, the first hosts of the bed, and runs an agent

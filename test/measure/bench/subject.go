@@ -59,25 +59,22 @@ func subjectNames() []string {
 // as quick as the kubelet's is made, every time, so that no run depends on the
 // one before. All that decides how soon a taint is set is the default.
 func (s *stage) configuration() string {
-	const debounce = "debounce: {clearAfter: 2s, maxClearAfter: 2s}"
+	const debounce = "clearAfter: 2s, maxClearAfter: 2s"
 	taken := s.tasks.limit - s.tasks.leastFit
 	return fmt.Sprintf(`apiVersion: taintlet.dev/v1alpha1
 kind: TaintletConfiguration
 memory:
   availablePercent: 0
   availableBytes: %d
-  clearFactor: 1.01
-  %[2]s
+  debounce: {clearFactor: 1.01, %[2]s}
 disk:
   paths: [%[3]s]
   availablePercent: %[4]d
-  clearFactor: 1.05
-  %[2]s
+  debounce: {clearFactor: 1.05, %[2]s}
 pid:
   usedPercent: %[5]s
-  clearFactor: %[6]s
-  %[2]s
-writeBudget: {burst: 100, interval: 1s}
+  debounce: {clearFactor: %[6]s, %[2]s}
+writeBudget: {interval: 1s}
 rules:
 - {condition: MemoryPressure, level: Degraded, taint: {key: bench.taintlet.dev/memory-pressure, effect: NoSchedule}}
 - {condition: DiskPressure, level: Degraded, taint: {key: bench.taintlet.dev/disk-pressure, effect: NoSchedule}}

@@ -195,7 +195,7 @@ func (h *hollow) start(p *agentsProcess, restConfig *rest.Config) error {
 		NewProbe: h.newProbe(p.directory),
 		Config:   cfg, Reload: func() (*config.Config, error) { return config.HostSchema().Load(p.setup.Config) },
 		Log: p.log, Instance: fmt.Sprintf("%s-%d", h.node, h.starts), Boot: h.boot, Now: time.Now,
-		LifecycleController: true, Version: "scale",
+		Version: "scale",
 	})
 	if err != nil {
 		cancel()

@@ -16,7 +16,7 @@ func divided(seconds float64) string {
 // variants are what configurations that follow one another differ in: some make new
 // probes, some do not.
 func variants() []string {
-	return []string{"stalledPercent: 15", "stalledPercent: 20", "stalledPercent: 15, availablePercent: 6", "stalledPercent: 15, clearFactor: 1.6"}
+	return []string{"stalledPercent: 15", "stalledPercent: 20", "stalledPercent: 15, availablePercent: 6", "stalledPercent: 16"}
 }
 
 // refused are configurations that are not valid.
@@ -27,11 +27,11 @@ func refused() []string {
 // configure writes the agent's configuration: the defaults with all periods divided,
 // a rule that evicts, and that for memory.
 func (w *week) configure(memory string) error {
-	debounce := fmt.Sprintf("debounce: {clearAfter: %s, maxClearAfter: %s, penaltyHalfLife: %s, criticalAfter: %s, unknownAfter: %s}",
-		divided(120), divided(3600), divided(3600), divided(60), divided(300))
+	debounce := fmt.Sprintf("debounce: {clearAfter: %s, maxClearAfter: %s, criticalAfter: %s}",
+		divided(120), divided(3600), divided(60))
 	text := "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\n" +
 		fmt.Sprintf("memory: {period: %s, %s, %s}\n", divided(1), memory, debounce) +
-		fmt.Sprintf("disk: {period: %s, paths: [/, /scratch], writeProbe: {directory: /scratch, interval: %s}, %s}\n", divided(4), divided(30), debounce) +
+		fmt.Sprintf("disk: {period: %s, paths: [/, /scratch], writeProbe: {directory: /scratch}, %s}\n", divided(4), debounce) +
 		fmt.Sprintf("pid: {period: %s, %s}\n", divided(4), debounce) +
 		fmt.Sprintf("network: {period: %s, %s}\n", divided(networkPeriod), debounce) +
 		fmt.Sprintf("writeBudget: {interval: %s}\n", divided(600)) +

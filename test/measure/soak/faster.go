@@ -51,6 +51,8 @@ func periods() []swap {
 		"apiEvery = 59 * time.Second",
 		"distrust = time.Minute",
 		"eventEvery = 5 * time.Minute",
+		"penaltyHalfLife = time.Hour",
+		"unknownAfter = 5 * time.Minute",
 	} {
 		all = append(all, swap{p, fmt.Sprintf("%s / %d", p, pace)})
 	}
@@ -63,11 +65,8 @@ func periods() []swap {
 // bounds are what the configuration's validation and client-go do not let be short.
 func bounds() []swap {
 	return []swap{
-		{`"heartbeat", Low: "1m"`, `"heartbeat", Low: "1ms"`},
-		{`"debounce.penaltyHalfLife", Low: "1m"`, `"debounce.penaltyHalfLife", Low: "1ms"`},
-		{`"debounce.unknownAfter", Low: "1m"`, `"debounce.unknownAfter", Low: "1ms"`},
-		{`"writeBudget.interval", Low: "1s"`, `"writeBudget.interval", Low: "1ms"`},
-		{`"disk.writeProbe.interval", Low: "1s"`, `"disk.writeProbe.interval", Low: "1ms"`},
+		{`json:"heartbeat" range:"0,1m..8h"`, `json:"heartbeat" range:"0,1ms..8h"`},
+		{`json:"interval" range:"1s..24h"`, `json:"interval" range:"1ms..24h"`},
 		// client-go asks for a watch of 5 to 10 minutes, and the API server ends it then.
 		{"options.Watch = true", "options.Watch, options.TimeoutSeconds = true, new(int64(1))"},
 	}

@@ -34,7 +34,7 @@ func TestFasterSourcesAreThoseOfTheAgent(t *testing.T) {
 		}
 	}
 	for _, s := range append(periods(), bounds()...) {
-		if !strings.Contains(s.old, "time.") && !strings.Contains(s.old, "Low: ") && !strings.Contains(s.old, "ClientRate") && !strings.Contains(s.old, "options.Watch") {
+		if !strings.Contains(s.old, "time.") && !strings.Contains(s.old, "range:") && !strings.Contains(s.old, "ClientRate") && !strings.Contains(s.old, "options.Watch") {
 			t.Errorf("%q is no period", s.old)
 		}
 	}

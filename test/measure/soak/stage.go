@@ -152,7 +152,7 @@ func (s *stage) manifest(ctx context.Context) ([]*unstructured.Unstructured, err
 	}
 	helm := process.CommandContext(ctx, "go", "tool", "-modfile=test/helm/go.mod", "helm", "template", "taintlet", "deploy/helm/taintlet",
 		"--namespace", bed.Namespace, "--kube-version", "1.37", "-f", values,
-		"--set", fmt.Sprintf("namespace.create=true,keep=false,cleanup.afterUninstall=false,cleanup.stale=false,evict.slots=%d", slots))
+		"--set", fmt.Sprintf("namespace.create=true,cleanup.afterUninstall=false,cleanup.stale=false,evict.slots=%d", slots))
 	helm.Dir, helm.Stderr = s.options.module, os.Stderr
 	text, err := helm.Output()
 	if err != nil {

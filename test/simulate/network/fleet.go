@@ -113,8 +113,8 @@ func choose(self int, inZone [][]int, random *rand.Rand) (peers []int) {
 
 // run lets the fleet live until a time.
 func (f *fleet) run(until time.Duration) {
-	c, _ := config.Default().Condition(probes.NetworkUnavailable)
-	debounce := c.Common().Debounce
+	c, _ := config.Default().Policy().Condition(probes.NetworkUnavailable)
+	debounce := c.Debounce
 	queue := slices.Clone(f.nodes)
 	for {
 		slices.SortFunc(queue, func(a, b *node) int { return int(a.due - b.due) })

@@ -238,13 +238,14 @@ f:status, f:conditions, the key of a condition, and a field of that condition.
 
 {{/*
 The agent's conditions and the keys of their built-in rules, as JSON: HostSchema
-in agent/config/schema.go, with which a test compares it.
+in agent/config/schema.go, with which a test compares it. early is the section with
+earlyPercent, if it has that.
 */}}
 {{- define "taintlet.conditions" -}}
 [
-  {"name": "MemoryPressure", "key": "node.kubernetes.io/memory-pressure"},
-  {"name": "DiskPressure", "key": "node.kubernetes.io/disk-pressure"},
-  {"name": "PIDPressure", "key": "node.kubernetes.io/pid-pressure"},
+  {"name": "MemoryPressure", "key": "node.kubernetes.io/memory-pressure", "early": "memory"},
+  {"name": "DiskPressure", "key": "node.kubernetes.io/disk-pressure", "early": "disk"},
+  {"name": "PIDPressure", "key": "node.kubernetes.io/pid-pressure", "early": "pid"},
   {"name": "NetworkUnavailable", "key": "node.kubernetes.io/network-unavailable"}
 ]
 {{- end -}}
@@ -311,8 +312,8 @@ default rule of each condition for which these have none for Degraded without re
 {{- range include "taintlet.conditions" $ | fromJsonArray -}}
 {{- if not (has .name $ruled) -}}
 {{- $key := .key -}}
-{{- if and (eq ($.Values.config.autoscaler | default "") "cluster-autoscaler") (has .name (list "DiskPressure" "NetworkUnavailable")) -}}
-{{- $key = regexReplaceAll "^.*/" .key (print (include "taintlet.autoscalerPrefix" $) "/") -}}
+{{- if eq (include "taintlet.keys" $) "Own" -}}
+{{- $key = regexReplaceAll "^.*/" .key (print (include "taintlet.keyPrefix" $) "/") -}}
 {{- end -}}
 {{- $rules = append $rules (dict "condition" .name "level" "Degraded" "taint" (dict "key" $key "effect" "NoSchedule")) -}}
 {{- end -}}
@@ -340,9 +341,16 @@ another prefix and never evicts.
 {{- $pairs | uniq | join "\n" -}}
 {{- end -}}
 
+{{/* Which keys the default rules have, and the prefix of own keys and of stand-ins. */}}
+{{- define "taintlet.keys" -}}
+{{- .Values.config.keys | default "WellKnown" -}}
+{{- end -}}
+{{- define "taintlet.keyPrefix" -}}
+{{- .Values.config.keyPrefix | default "taintlet.dev" -}}
+{{- end -}}
+
 {{- define "taintlet.standInPrefixes" -}}
-{{- $default := eq (.Values.config.autoscaler | default "") "cluster-autoscaler" | ternary (include "taintlet.autoscalerPrefix" .) "taintlet.dev" -}}
-{{- list (.Values.config.standInPrefix | default $default) "taintlet.dev" | uniq | toJson -}}
+{{- list (include "taintlet.keyPrefix" .) "taintlet.dev" | uniq | toJson -}}
 {{- end -}}
 
 {{/* The prefix of keys that cluster-autoscaler ignores (taints.AutoscalerPrefix). */}}
@@ -350,14 +358,21 @@ another prefix and never evicts.
 status-taint.cluster-autoscaler.kubernetes.io
 {{- end -}}
 
-{{/* Pairs that agents may set and remove, one a line. Soft taints have no stand-ins. */}}
+{{/* The pair of a condition's early taint, under a prefix (earlyRules in agent/config/defaults.go). */}}
+{{- define "taintlet.early" -}}
+{{ .prefix }}/{{ regexReplaceAll "^.*/" .key "" }}-early:PreferNoSchedule
+{{- end -}}
+
+{{/* Pairs that agents may set and remove, one a line. Early taints have no stand-ins. */}}
 {{- define "taintlet.wanted" -}}
 {{- $prefixes := include "taintlet.standInPrefixes" . | fromJsonArray -}}
 {{- $pairs := include "taintlet.pairs" (dict "rules" (include "taintlet.rules" . | fromJsonArray) "prefixes" $prefixes) | splitList "\n" -}}
 {{- range prepend (.Values.config.overrides | default list) .Values.config -}}
-{{- range .softRules -}}
-{{- include "taintlet.refuseReserved" (dict "where" "config.softRules" "key" .taint.key) -}}
-{{- $pairs = append $pairs (print .taint.key ":" .taint.effect) -}}
+{{- $part := . -}}
+{{- range include "taintlet.conditions" $ | fromJsonArray -}}
+{{- if ((get $part (.early | default "")) | default dict).earlyPercent -}}
+{{- $pairs = append $pairs (include "taintlet.early" (dict "prefix" (include "taintlet.keyPrefix" $) "key" .key)) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- without ($pairs | uniq) "" | join "\n" -}}
@@ -373,8 +388,14 @@ start-up taint, and retired ones. */}}
 {{- $builtIn = append $builtIn (dict "taint" .) -}}
 {{- end -}}
 {{- $former := include "taintlet.pairs" (dict "rules" $builtIn "prefixes" $prefixes) | splitList "\n" -}}
-{{- range include "taintlet.conditionKeys" . | splitList "\n" -}}
-{{- $former = append $former (regexReplaceAll "^.*/" . (print (include "taintlet.autoscalerPrefix" $) "/") | printf "%s:NoSchedule") -}}
+{{- range include "taintlet.conditions" . | fromJsonArray -}}
+{{- $former = append $former (regexReplaceAll "^.*/" .key (print (include "taintlet.autoscalerPrefix" $) "/") | printf "%s:NoSchedule") -}}
+{{- if .early -}}
+{{- $key := .key -}}
+{{- range $prefixes -}}
+{{- $former = append $former (include "taintlet.early" (dict "prefix" . "key" $key)) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- with (.Values.config.startup | default dict).taint -}}
 {{- include "taintlet.refuseReserved" (dict "where" "config.startup.taint" "key" .) -}}
@@ -413,7 +434,7 @@ administrator has switched it on, Kubernetes 1.34 and 1.35 have v1beta1.
 {{- $served = append $served . -}}
 {{- end -}}
 {{- end -}}
-{{- if kindIs "bool" .Values.keep | ternary .Values.keep (gt (len $served) 0) -}}
-{{- first (append $served "v1") -}}
+{{- if and $served (ne (include "taintlet.keys" .) "Own") -}}
+{{- first $served -}}
 {{- end -}}
 {{- end -}}
