@@ -14,9 +14,9 @@ import (
 )
 
 // startAgent starts an agent for the node with the permissions that it needs.
-func startAgent(t *testing.T, c *cluster.Cluster, node string, host *fixtures.Host, config string, flags ...string) *bed.Agent {
+func startAgent(t *testing.T, c *cluster.Cluster, node string, host *fixtures.Host, config string) *bed.Agent {
 	t.Helper()
-	return startAgentAs(t, identity(t, c, node), node, host, config, flags...)
+	return startAgentAs(t, identity(t, c, node), node, host, config)
 }
 
 func startAgentAs(t *testing.T, as *rest.Config, node string, host *fixtures.Host, config string, flags ...string) *bed.Agent {
