@@ -147,15 +147,16 @@ func (e *Evaluator) measures(r *Round) (all []probes.Measure) {
 			probes.Measure{Name: "peers_silent", Unit: probes.Items, Value: float64(silent)},
 			probes.Measure{Name: "peers_unreachable", Unit: probes.Items, Value: float64(len(r.Peers) - answered - silent)})
 	}
-	ratio := func(name string, part, whole, degraded, clear, fewest int) {
+	ratio := func(m probes.Measure, part, whole, fewest int) {
 		if whole >= fewest {
-			all = append(all, probes.Measure{Name: name, Unit: probes.Ratio, Value: float64(part) / float64(whole), Degraded: float64(degraded) / 100, Clear: float64(clear) / 100})
+			m.Value = float64(part) / float64(whole)
+			all = append(all, m)
 		}
 	}
-	ratio("peers_reached", e.reach.reached, e.reach.all, lowPercent, wellPercent, fewestPeers)
+	ratio(probes.Measure{Name: "peers_reached", Unit: probes.Ratio, Degraded: lowPercent / 100.0, Clear: wellPercent / 100.0}, e.reach.reached, e.reach.all, fewestPeers)
 	for _, c := range e.relatives {
-		ratio("peers_well_"+string(c.class), c.heard.well, c.heard.know, 0, 0, 1)
+		ratio(probes.Measure{Name: "peers_well_" + string(c.class), Unit: probes.Ratio}, c.heard.well, c.heard.know, 1)
 	}
-	ratio("retransmitted", e.loss.all.hit, e.loss.all.made, lossShare, lossEasier, lossFewest)
+	ratio(probes.Measure{Name: "retransmitted", Unit: probes.Ratio, Degraded: lossShare / 100.0, Clear: lossEasier / 100.0}, e.loss.all.hit, e.loss.all.made, lossFewest)
 	return all
 }
