@@ -127,9 +127,9 @@ func (s *State) notifySoft(t *turn, c *condition, l *latch) {
 	taint := t.policy.early(c.name).Taint
 	set := taint.Pair().With(taint.Value)
 	if l.Level > probes.OK {
-		t.notify(Notice{Kind: SoftTaintSet, Condition: c.name, Message: describe.SoftSet(set, c.last.Message, l.severity, held)})
+		t.notify(Notice{Kind: SoftTaintSet, Condition: c.name, Message: describe.SoftSet(set, c.last.Message, held)})
 	} else {
-		t.notify(Notice{Kind: SoftTaintCleared, Condition: c.name, Message: describe.SoftCleared(set, c.last.Message, l.clearBelow(), held)})
+		t.notify(Notice{Kind: SoftTaintCleared, Condition: c.name, Message: describe.SoftCleared(set, c.last.Message, held)})
 	}
 }
 

@@ -137,14 +137,14 @@ func RecordUnreadable(err error) string {
 	return err.Error() + "; nothing is removed that cannot be proven to be taintlet's own"
 }
 
-// SoftSet says from which severity on a soft taint is set, or would be.
-func SoftSet(taint taints.Taint, sample string, severity int, held Hold) string {
-	return fmt.Sprintf("%s; severity %d or more: soft taint %s", sample, severity, taint.String()) + unless(held)
+// SoftSet says that a soft taint is set, or would be.
+func SoftSet(taint taints.Taint, sample string, held Hold) string {
+	return sample + "; beyond the early threshold: soft taint " + taint.String() + unless(held)
 }
 
-// SoftCleared says below which severity a soft taint is no longer needed.
-func SoftCleared(taint taints.Taint, sample string, severity int, held Hold) string {
-	return fmt.Sprintf("%s; severity below %d: no more soft taint %s", sample, severity, taint.String()) + unless(held)
+// SoftCleared says that a soft taint is no longer needed.
+func SoftCleared(taint taints.Taint, sample string, held Hold) string {
+	return sample + "; far from the early threshold: no more soft taint " + taint.String() + unless(held)
 }
 
 // unless says what keeps a soft taint from the Node.
