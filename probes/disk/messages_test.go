@@ -56,6 +56,7 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 		wrote(failed), wrote(readOnly), wrote(meant), wrote(answered(0, syscall.ENOSPC)), wrote(answered(0, syscall.EACCES)),
 		judge(onMount(mountSample{mount: emergency})),
 		judge(onMount(mountSample{fell: true})),
+		judge(answering(half("/")).and(pathState{name: "/data", bare: true})),
 		judge(answering(nearlyFull("/var/lib/kubelet")).and(pathState{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: permission denied")})),
 	)
 }
