@@ -101,7 +101,7 @@ func breakages() []breakage {
 		{line: "autoscalers", state: check.Warning, text: `^Karpenter takes example.com/disk:PreferNoSchedule of DiskPressure for a hard taint: `,
 			do:   all(nodePools, configured(`rules:\n- {condition: DiskPressure, level: Degraded, taint: {key: example.com/disk, effect: PreferNoSchedule}}\n`)),
 			undo: all(kubectl("delete", "crd", "nodepools.karpenter.sh"), reapplied)},
-		{line: "autoscalers", state: check.Warning, text: `^Karpenter takes example.com/early:PreferNoSchedule of DiskPressure for a hard taint: `,
+		{line: "autoscalers", state: check.Warning, text: `^Karpenter takes taintlet.dev/disk-pressure-early:PreferNoSchedule of DiskPressure for a hard taint: `,
 			do:   all(nodePools, configured(`disk: {earlyPercent: 30}\n`)),
 			undo: all(kubectl("delete", "crd", "nodepools.karpenter.sh"), reapplied)},
 		{line: "slots", state: check.Failed, text: `^1 of 1 eviction slots are missing in namespace taintlet-system, .*: the Leases taintlet-evict-0$`, do: removed("lease", "taintlet-evict-0")},

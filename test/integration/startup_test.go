@@ -51,7 +51,7 @@ type reachingProbe struct {
 	cutOff *atomic.Bool
 }
 
-func (p *reachingProbe) ObserveIn(_ context.Context, in verdict.Surroundings) (probes.Observation, *verdict.Verdict) {
+func (p *reachingProbe) ObserveIn(ctx context.Context, in verdict.Surroundings, consult verdict.Consult) probes.Observation {
 	well := verdict.Result{Outcome: verdict.Well}
 	r := verdict.Round{At: time.Now(), Results: map[verdict.Class]verdict.Result{verdict.Route: well, verdict.Self: well, verdict.API: well}}
 	switch answer := (verdict.Answer{Version: verdict.AnswerVersion, Lossy: 0, Reach: 100}); {
@@ -66,12 +66,11 @@ func (p *reachingProbe) ObserveIn(_ context.Context, in verdict.Surroundings) (p
 		}
 	}
 	found := p.judge.Next(r)
-	return found.Observation, &found
+	consult(ctx, &found)
+	return found.Observation
 }
 
 func (p *reachingProbe) Measures(all []probes.Measure) []probes.Measure { return all }
-
-func (p *reachingProbe) Answered([]verdict.Standing) probes.Observation { panic("nothing was asked") }
 
 // startingFleet is hosts that register at the same time, each with an agent that is real
 // but for its probes.

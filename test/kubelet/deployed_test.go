@@ -67,7 +67,7 @@ func TestDeployed(t *testing.T) {
 func (d *deployed) runsTheDocumentation(t *testing.T) {
 	// Each end of a pause takes a token.
 	d.cluster.WaitAgentEvent(t, nodeName, "ConfigurationReloaded", d.configure(t, quick, func(settings map[string]any) {
-		settings["heartbeat"], settings["writeBudget"] = "1m", map[string]any{"burst": 100, "interval": "1s"}
+		settings["heartbeat"], settings["writeBudget"] = "1m", map[string]any{"interval": "1s"}
 	}))
 	k := bed.NewConsole(t, d.cluster)
 	for _, page := range []string{"docs/events.md", "docs/living-with-kubernetes.md", "docs/troubleshooting.md"} {
