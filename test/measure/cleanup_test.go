@@ -35,7 +35,7 @@ func touched(template *corev1.Node, nodes []*corev1.Node) []*corev1.Node {
 		node.Annotations[taints.RecordAnnotation] = template.Annotations[taints.RecordAnnotation]
 		node.Spec.Taints = []corev1.Taint{
 			{Key: "dedicated", Value: "group", Effect: corev1.TaintEffectNoExecute},
-			{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule},
+			{Key: standIn, Effect: corev1.TaintEffectNoSchedule},
 			{Key: corev1.TaintNodeDiskPressure, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &added}, // the controller's
 			{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoExecute},
 			{Key: "dedicated", Value: "other", Effect: corev1.TaintEffectPreferNoSchedule, TimeAdded: &added},
@@ -49,7 +49,9 @@ func touched(template *corev1.Node, nodes []*corev1.Node) []*corev1.Node {
 }
 
 // isOurs says which taints of a touched Node are taintlet's.
-func isOurs(taint corev1.Taint) bool { return taint.Key == corev1.TaintNodeMemoryPressure }
+func isOurs(taint corev1.Taint) bool {
+	return taint.Key == corev1.TaintNodeMemoryPressure || taint.Key == standIn
+}
 
 func isTouched(node *corev1.Node) bool {
 	return decide.IsTouched(apiserver.NodeOf(node), config.Default().Policy()) || slices.ContainsFunc(node.Spec.Taints, isOurs)

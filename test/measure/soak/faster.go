@@ -75,7 +75,7 @@ func bounds() []swap {
 // oneHost lets agents at several ports of this host be peers.
 func oneHost() []swap {
 	return []swap{
-		{"port{agentPort, []uint16{o.Listen.Port()}}", "port{name: agentPort}"},
+		{"ports: []uint16{o.Listen.Port()}, own", "own"},
 		{"taken[e.address.Addr()] {", "false {"},
 		{"return ok && own.", "return false && ok && own."},
 	}
