@@ -20,7 +20,7 @@ func TestSoftTaintsTakeNothingFromOtherConditions(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 26)) //nolint:gosec // a test is the same again
 		plain, withSoft := newWorld(), newWorld()
 		for _, w := range []*world{plain, withSoft} {
-			if err := w.events("config critical memory; config clear-after 20s 1h; config budget 2 3m"); err != nil {
+			if err := w.events("config critical memory; config clear-after 10s 10s; config budget 1 5m"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -44,7 +44,7 @@ func TestSoftTaintsTakeNothingFromOtherConditions(t *testing.T) {
 				wasThere, changes = isThere, changes+1
 			}
 		}
-		if most := 2*(2+1500/180) + 1; changes > most {
+		if most := 2*(1+1500/300) + 1; changes > most {
 			t.Errorf("seed %d: %d changes of the early taint, its condition has tokens for %d", seed, changes, most)
 		}
 		total += changes
