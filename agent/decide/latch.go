@@ -51,14 +51,13 @@ const degradedSeverity = 50
 // latchesOf returns copies of the latches that the policy's rules for a condition need, with
 // what is known of each.
 func latchesOf(policy *Policy, name probes.Condition, known []latch) (latches []latch) {
-	isOf := func(severity int) func(latch) bool { return func(l latch) bool { return l.severity == severity } }
 	for i := range policy.Rules {
 		rule := &policy.Rules[i]
-		if rule.Condition != name || rule.Severity == 0 || slices.ContainsFunc(latches, isOf(rule.Severity)) {
+		if rule.Condition != name || rule.Severity == 0 || latchOf(latches, rule) != nil {
 			continue
 		}
-		if at := slices.IndexFunc(known, isOf(rule.Severity)); at >= 0 {
-			latches = append(latches, known[at])
+		if l := latchOf(known, rule); l != nil {
+			latches = append(latches, *l)
 		} else {
 			latches = append(latches, latch{rule.Severity, Debouncer{Level: probes.OK}})
 		}
@@ -66,9 +65,20 @@ func latchesOf(policy *Policy, name probes.Condition, known []latch) (latches []
 	return latches
 }
 
+// latchOf returns the latch of the severity that a rule names; nil if there is none.
+func latchOf(latches []latch, rule *Rule) *latch {
+	for i := range latches {
+		if latches[i].severity == rule.Severity {
+			return &latches[i]
+		}
+	}
+	return nil
+}
+
 // isLatched reports whether the samples have the severity that a rule names, if any.
 func (c *condition) isLatched(rule *Rule) bool {
-	return rule.Severity == 0 || slices.ContainsFunc(c.latches, func(l latch) bool { return l.severity == rule.Severity && l.Level > probes.OK })
+	l := latchOf(c.latches, rule)
+	return rule.Severity == 0 || l != nil && l.Level > probes.OK
 }
 
 // followLatches sets and clears the latches as the evidence asks.
@@ -123,9 +133,8 @@ func (s *State) notifySoft(t *turn, c *condition, l *latch) {
 	if !l.isEarly() || c.disputeOf(probes.OK).conceded != asRuled {
 		return
 	}
-	held := s.pause.holds(c.name)
-	taint := t.policy.early(c.name).Taint
-	set := taint.Pair().With(taint.Value)
+	rule, _ := t.policy.rule(c.name, probes.OK)
+	set, held := rule.Taint.Pair().With(rule.Taint.Value), s.pause.holds(c.name)
 	if l.Level > probes.OK {
 		t.notify(Notice{Kind: SoftTaintSet, Condition: c.name, Message: describe.SoftSet(set, c.last.Message, held)})
 	} else {
@@ -141,16 +150,12 @@ func (s *State) restoreLatches(t *turn) {
 		if rule.Severity == 0 {
 			continue
 		}
-		c, pair := s.conditions.of(rule.Condition), rule.Taint.Pair()
-		for j := range c.latches {
-			l := &c.latches[j]
-			if l.severity == rule.Severity {
-				l.Level = probes.OK
-				isGivenUp := l.isEarly() && c.disputeOf(probes.OK).conceded != asRuled
-				if isGivenUp || slices.Contains(s.ledger.owned, pair) && t.policy.isAtLeast(rule, t.in.Node) {
-					l.Level = probes.Degraded
-				}
-			}
+		c := s.conditions.of(rule.Condition)
+		l := latchOf(c.latches, rule)
+		l.Level = probes.OK
+		isGivenUp := l.isEarly() && c.disputeOf(probes.OK).conceded != asRuled
+		if isGivenUp || slices.Contains(s.ledger.owned, rule.Taint.Pair()) && t.policy.isAtLeast(rule, t.in.Node) {
+			l.Level = probes.Degraded
 		}
 	}
 }
@@ -162,16 +167,6 @@ func (p *Policy) isAtLeast(rule *Rule, node *Node) bool {
 		isGraver := r.Condition == rule.Condition && r.Taint.Pair() == rule.Taint.Pair() && r.Severity >= rule.Severity
 		return isGraver && slices.Contains(node.Taints, r.Taint.Pair().With(r.Taint.Value))
 	})
-}
-
-// early returns the rule for a taint before Degraded; nil if there is none.
-func (p *Policy) early(name probes.Condition) *Rule {
-	for i := range p.Rules {
-		if rule := &p.Rules[i]; rule.Condition == name && rule.Level == probes.OK {
-			return rule
-		}
-	}
-	return nil
 }
 
 // flaps is how often the condition was set most recently, as damping counts it: the

@@ -256,6 +256,10 @@ type Taint struct {
 // Pair is the taint's identity.
 func (t Taint) Pair() taints.Pair { return taints.Pair{Key: t.Key, Effect: t.Effect} }
 
+// IsGraver reports whether the rule only gives another value to the taint of a condition that is
+// Degraded, from its severity on.
+func (r *Rule) IsGraver() bool { return r.Level > probes.OK && r.Severity > 0 }
+
 // Covers reports whether the rule asks for its taint for a reason of its condition.
 func (r *Rule) Covers(reason string) bool {
 	return len(r.Reasons) == 0 || slices.Contains(r.Reasons, reason)
@@ -269,7 +273,7 @@ func (p *Policy) HasRule(condition probes.Condition, level probes.Level) bool {
 }
 
 // rule returns the first rule for a level of a condition; false if there is none. There is
-// one for Critical at most.
+// one for Critical, and one before Degraded, at most.
 func (p *Policy) rule(condition probes.Condition, level probes.Level) (*Rule, bool) {
 	for i := range p.Rules {
 		if rule := &p.Rules[i]; rule.Condition == condition && rule.Level == level {

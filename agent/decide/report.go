@@ -191,7 +191,7 @@ func (s *State) outlook(t *turn, c *condition) describe.Outlook {
 func (s *State) would(c *condition) string {
 	var pairs []string // of several rules for one pair, one
 	for i := range s.ledger.policy.Rules {
-		if rule := &s.ledger.policy.Rules[i]; rule.Level > probes.OK && rule.Severity == 0 && s.asks(c, rule) {
+		if rule := &s.ledger.policy.Rules[i]; rule.Level > probes.OK && !rule.IsGraver() && s.asks(c, rule) {
 			pairs = append(pairs, rule.Taint.Pair().String())
 		}
 	}

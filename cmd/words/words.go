@@ -19,12 +19,12 @@ const NoRecall = "An eviction that has begun cannot be recalled: the control pla
 func Rules(cfg *config.Config) []string {
 	var words []string
 	for _, rule := range cfg.Policy().Rules {
-		pair, isValue := rule.Taint.Pair(), rule.Severity > 0
+		pair := rule.Taint.Pair()
 		switch {
 		case rule.Level == probes.OK:
 			words = append(words, fmt.Sprintf("%s asks for %s, %s, before it is Degraded: earlyPercent.", rule.Condition, pair, taints.Direct))
 			continue
-		case isValue: // of a rule that was told
+		case rule.IsGraver(): // the rule for its taint was told
 			continue
 		case rule.Taint.ValueFrom != "":
 			rule.Taint.Value = ""

@@ -177,3 +177,20 @@ func TestManifestsAreTried(t *testing.T) {
 		t.Errorf("%+v, %v", pod, err)
 	}
 }
+
+// A rule whose taint has the severity as value is one rule with one taint.
+func TestValuesAreNoRulesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.HostSchema().Decode([]byte("apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\n" +
+		"rules: [{condition: MemoryPressure, level: Degraded, taint: {key: example.com/trouble, valueFrom: severity, effect: NoSchedule}}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := (&scene{inUse: cfg}).checkConfiguration(t.Context())
+	if want := "the configuration is valid: 4 rules for Degraded, 0 for Critical"; err != nil || line.Text != want {
+		t.Errorf("%q, %v; want %q", line.Text, err, want)
+	}
+	if pairs := ownTolerated(cfg, true); len(pairs) != 1 {
+		t.Errorf("DaemonSets have to tolerate %v", pairs)
+	}
+}

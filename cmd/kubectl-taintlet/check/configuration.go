@@ -27,7 +27,9 @@ import (
 func (s *scene) checkConfiguration(context.Context) (Line, error) {
 	count := map[probes.Level]int{}
 	for _, rule := range s.inUse.Policy().Rules {
-		count[rule.Level]++
+		if !rule.IsGraver() {
+			count[rule.Level]++
+		}
 	}
 	text := fmt.Sprintf("%d rules for %s, %d for %s", count[probes.Degraded], probes.Degraded, count[probes.Critical], probes.Critical)
 	if count[probes.OK] > 0 {
@@ -144,7 +146,7 @@ func (s *scene) checkDaemonSets(ctx context.Context) (Line, error) {
 func ownTolerated(cfg *config.Config, kept bool) (pairs []taints.Pair) {
 	facts := taints.Facts{LifecycleController: true, KeepPolicy: kept, StandInPrefix: cfg.KeyPrefix}
 	for _, rule := range cfg.Policy().Rules {
-		if via, pair := taints.Resolve(rule.Taint.Pair(), facts); via != taints.Kept && pair.Effect == taints.NoSchedule {
+		if via, pair := taints.Resolve(rule.Taint.Pair(), facts); via != taints.Kept && pair.Effect == taints.NoSchedule && !rule.IsGraver() {
 			pairs = append(pairs, pair)
 		}
 	}
