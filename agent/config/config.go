@@ -43,13 +43,13 @@ type Config struct {
 	// SoftRules ask for the early taints: see earlyRules.
 	SoftRules []decide.Rule `json:"-"`
 	// WriteBudget bounds how often a condition changes the Node.
-	WriteBudget WriteBudget `json:"writeBudget"`
+	WriteBudget decide.WriteBudget `json:"writeBudget"`
 	// Eviction bounds what rules for Critical may do.
 	Eviction Eviction `json:"eviction"`
 	// FleetBrake holds taints back that a large part of the fleet asks for.
-	FleetBrake FleetBrake `json:"fleetBrake"`
+	FleetBrake decide.FleetBrake `json:"fleetBrake"`
 	// Startup is about Nodes that register with a taint.
-	Startup Startup `json:"startup"`
+	Startup decide.Startup `json:"startup"`
 	// Repair says when HostRepairNeeded becomes True.
 	Repair Repair `json:"repair"`
 	// Maintenance says by which Node conditions a Node is under maintenance.
@@ -87,31 +87,6 @@ const (
 	// OwnKeys have KeyPrefix. No controller of Kubernetes knows them.
 	OwnKeys Keys = "Own"
 )
-
-// WriteBudget is the token bucket of each condition: see decide.WriteBudget.
-type WriteBudget struct {
-	// Burst is how many clears and steps up to Critical may come at the same time. A file cannot
-	// change it: an incident with two relapses is cleared without a wait, and what flaps more
-	// waits for Interval.
-	Burst    int             `json:"-"`
-	Interval decide.Duration `json:"interval" range:"1s..24h"`
-}
-
-// FleetBrake holds taints back: see decide.FleetBrake.
-type FleetBrake struct {
-	Percent int `json:"percent" range:"0..100"`
-	// MinPeers is how many peers must have answered. A file cannot change it: fewer are no
-	// sample of a fleet, and an agent asks at most 12.
-	MinPeers int `json:"-"`
-}
-
-// Startup is about Nodes that register with a taint: see decide.Startup.
-type Startup struct {
-	Taint string `json:"taint"`
-	// Timeout is after how long an Event says that the taint stays. A file cannot change it: the
-	// taint goes with the first verdict, which takes seconds.
-	Timeout decide.Duration `json:"-"`
-}
 
 // Eviction bounds what rules for Critical may do: NoExecute deletes every pod
 // that does not tolerate it, whatever its PodDisruptionBudget says.
@@ -165,10 +140,10 @@ func (c *Config) Policy() *decide.Policy {
 func (c *Config) ownPolicy() *decide.Policy {
 	policy := &decide.Policy{
 		Rules:              c.rules(),
-		WriteBudget:        decide.WriteBudget(c.WriteBudget),
+		WriteBudget:        c.WriteBudget,
 		Upkeep:             decide.WriteBudget{Burst: 2 * c.WriteBudget.Burst, Interval: decide.Duration{Duration: c.WriteBudget.Interval.Duration / 4}},
-		FleetBrake:         decide.FleetBrake(c.FleetBrake),
-		Startup:            decide.Startup(c.Startup),
+		FleetBrake:         c.FleetBrake,
+		Startup:            c.Startup,
 		EvictionInterval:   c.Eviction.Interval.Duration,
 		ControlPlaneEvicts: c.Eviction.ControlPlane,
 		StandInPrefix:      c.KeyPrefix,

@@ -98,40 +98,41 @@ func (d *Duration) UnmarshalJSON(text []byte) (err error) {
 type Debounce struct {
 	// BadSamples of the last Samples must be bad before the condition is
 	// Degraded, unless a sample is certain. 1 <= BadSamples <= Samples <= 32.
-	BadSamples int `json:"badSamples"`
-	Samples    int `json:"samples"`
+	BadSamples int
+	Samples    int
 	// ClearAfter (0 to 24h) is how long every sample must be good before the
 	// condition is OK again. It doubles each time the condition is set again too
 	// soon, up to MaxClearAfter (ClearAfter to 24h). What was added halves every
 	// PenaltyHalfLife (1m to 168h).
-	ClearAfter      Duration `json:"clearAfter"`
-	MaxClearAfter   Duration `json:"maxClearAfter"`
-	PenaltyHalfLife Duration `json:"penaltyHalfLife"`
+	ClearAfter      Duration
+	MaxClearAfter   Duration
+	PenaltyHalfLife Duration
 	// CriticalAfter (0 to 1h) is how long every sample of a Degraded condition
 	// must be critical before the condition is Critical.
-	CriticalAfter Duration `json:"criticalAfter"`
+	CriticalAfter Duration
 	// UnknownAfter (1m to 24h) is how long the probe may be unable to tell
 	// before a Critical condition steps down to Degraded and people are told.
-	UnknownAfter Duration `json:"unknownAfter"`
+	UnknownAfter Duration
 }
 
 // WriteBudget is a token bucket.
 type WriteBudget struct {
-	// Burst (1 to 100) is how many metered steps may come at the same time.
-	Burst int `json:"burst"`
-	// Interval (1s to 24h) is the time in which one more is allowed.
-	Interval Duration `json:"interval"`
+	// Burst is how many metered steps may come at the same time. A file cannot change it: an
+	// incident with two relapses is cleared without a wait, and what flaps more waits for Interval.
+	Burst int `json:"-"`
+	// Interval is the time in which one more is allowed.
+	Interval Duration `json:"interval" range:"1s..24h"`
 }
 
 // FleetBrake holds a new Degraded back while a large part of the fleet has the same
 // condition: that is more likely a wrong configuration than the hosts' trouble. A
 // taint that stands is not removed.
 type FleetBrake struct {
-	// Percent (0 to 100) of the sampled hosts, this one included, that brake.
-	// 0: no brake.
-	Percent int `json:"percent"`
-	// MinPeers (1 to 12) is how many peers must have answered.
-	MinPeers int `json:"minPeers"`
+	// Percent of the sampled hosts, this one included, that brake. 0: no brake.
+	Percent int `json:"percent" range:"0..100"`
+	// MinPeers is how many peers must have answered. A file cannot change it: fewer are no
+	// sample of a fleet, and an agent asks at most 12.
+	MinPeers int `json:"-"`
 }
 
 // Startup is about Nodes that register with a taint, so that no pod lands before the first
@@ -141,8 +142,9 @@ type Startup struct {
 	// with the effect NoSchedule or NoExecute. The agent removes that taint once, and never
 	// sets it. Empty: there is none.
 	Taint string `json:"taint"`
-	// Timeout (1m to 24h) is how long the taint may stay until people are told.
-	Timeout Duration `json:"timeout"`
+	// Timeout is how long the taint may stay until people are told. A file cannot change it: the
+	// taint goes with the first verdict, which takes seconds.
+	Timeout Duration `json:"-"`
 }
 
 // Condition returns what the policy says of a condition; false if it has none of that

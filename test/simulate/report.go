@@ -90,7 +90,7 @@ func newReport(cfg *config.Config, in *input, followUp bool) *report {
 	out := simulate(cfg, in, followUp)
 	r := &report{
 		Input: in.name, Duration: seconds(in.duration), courses: out.courses,
-		Bound:     bound(decide.WriteBudget(cfg.WriteBudget), in.duration),
+		Bound:     bound(cfg.WriteBudget, in.duration),
 		Writes:    out.writes,
 		FollowUp:  followUp,
 		heartbeat: seconds(cfg.Heartbeat.Duration),

@@ -96,7 +96,7 @@ func TestKnownInputs(t *testing.T) {
 			rows: "605,MemoryPressure,Degraded\n615,MemoryPressure,OK\n800,MemoryPressure,Degraded\n810,MemoryPressure,OK",
 			configure: func(cfg *config.Config) {
 				hold(cfg, 2*time.Minute)
-				cfg.WriteBudget = config.WriteBudget{Burst: 1, Interval: decide.Duration{Duration: time.Hour}}
+				cfg.WriteBudget = decide.WriteBudget{Burst: 1, Interval: decide.Duration{Duration: time.Hour}}
 			},
 			// 606 to 735 spends the token; the next comes an hour later.
 			taintlet: known{changes: 4, seen: 2, of: 2, tainted: 129 + 3534, delay: 1, missed: 2, falselyTainted: 120 + 3525},
@@ -204,7 +204,7 @@ func TestAdversaryIsDamped(t *testing.T) {
 	damped := made(t, config.Default(), adversary, time.Hour, probes.MemoryPressure).All[0].Changes
 	fixed := config.Default()
 	hold(fixed, 5*time.Minute)
-	fixed.WriteBudget = config.WriteBudget{Burst: 100, Interval: decide.Duration{Duration: time.Second}}
+	fixed.WriteBudget = decide.WriteBudget{Burst: 100, Interval: decide.Duration{Duration: time.Second}}
 	undamped := made(t, fixed, adversary, time.Hour, probes.MemoryPressure).All[0].Changes
 	kubelet := made(t, config.Default(), kubeletAdversary, time.Hour, probes.MemoryPressure).All[1].Changes
 	t.Logf("changes in the first hour: %d by default, %d with a fixed hold of 5 min, %d of the kubelet's rule against its own adversary", damped, undamped, kubelet)
@@ -239,7 +239,7 @@ func TestWriteBoundHolds(t *testing.T) {
 				if ours.Changes > r.Bound {
 					t.Errorf("%d changes, want at most %d", ours.Changes, r.Bound)
 				}
-				if most := bound(decide.WriteBudget(cfg.WriteBudget), time.Hour); ours.MostInAnHour > most {
+				if most := bound(cfg.WriteBudget, time.Hour); ours.MostInAnHour > most {
 					t.Errorf("%d changes within an hour, want at most %d", ours.MostInAnHour, most)
 				}
 				if r.Writes.Node > ours.Changes {
