@@ -83,8 +83,8 @@ func (d *decoder) section(given map[string]json.RawMessage, into reflect.Value, 
 	}
 }
 
-// inherit has a section begin with what the file says of all conditions. What is wrong with
-// that is told once.
+// inherit starts a section with the debounce that the file sets for all conditions. Errors in
+// that debounce are reported once, where the file has it.
 func (d *decoder) inherit(section Section) {
 	if d.debounce != nil {
 		new(decoder).value(d.debounce, reflect.ValueOf(&section.Common().Debounce).Elem(), field.NewPath(debounceField))
@@ -128,19 +128,19 @@ func allowed(t reflect.Type, data json.RawMessage) string {
 	}
 }
 
-// maxTypo is how many letters a field's name may be from one that there is, for that to be
+// maxTypo is the largest distance, in letters, between a misspelt field and the field that is
 // suggested.
 const maxTypo = 2
 
-// replaced are fields that files once had, and what has taken their place.
+// replaced are the fields of former files, and their replacements.
 func replaced() map[string]string {
 	return map[string]string{
 		"clearFactor": "debounce.clearFactor", "softRules": "earlyPercent", "standInPrefix": "keyPrefix", "autoscaler": "keys: Own and keyPrefix",
 	}
 }
 
-// suggestion names what has taken the place of a field that there is not, or the field whose
-// name is nearest; empty: none is near.
+// suggestion names the replacement of an unknown field, or the field with the most similar name;
+// empty: no name is similar.
 func suggestion(name string, all []member) (text string) {
 	if now, found := replaced()[name]; found {
 		return "; replaced by " + now

@@ -22,7 +22,7 @@ func (s Schema) Effective(path string) (*Config, string, error) {
 	return cfg, text, err
 }
 
-// EffectiveOf is Effective of what a file holds.
+// EffectiveOf is Effective for the content of a file.
 func (s Schema) EffectiveOf(data []byte) (*Config, string, error) {
 	cfg, err := s.Decode(data)
 	if err != nil {
@@ -83,8 +83,7 @@ func (e *effective) differences(indent string, of, fallback reflect.Value, given
 	}
 }
 
-// leaf writes a field that has no fields of its own, or a list, and marks it if
-// the file sets it.
+// leaf writes a single value or a list, and marks it if the file sets it.
 func (e *effective) leaf(indent string, m member, fallback reflect.Value, isSet bool) {
 	isList := m.value.Kind() == reflect.Slice
 	mark, now, before := "", flow(m.value), flow(fallback)

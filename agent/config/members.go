@@ -40,8 +40,8 @@ func members(of reflect.Value) (all []member) {
 	return all
 }
 
-// isSection reports whether a type has fields of its own in the file: a struct
-// that is not written as a single value, as durations and amounts are.
+// isSection reports whether a file writes a type as a section with fields. Durations and amounts
+// are structs that a file writes as a single value.
 func isSection(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && !t.Implements(reflect.TypeFor[json.Marshaler]())
 }

@@ -109,7 +109,7 @@ func selectorOf(value any) (selector map[string]string, errs field.ErrorList) {
 }
 
 // mergePatch merges a patch into a value as RFC 7386 says: objects field by field, where null
-// removes a field. Anything else, a list too, takes the place of what was there.
+// removes a field. Any other value, and also a list, replaces the former value.
 func mergePatch(value, patch any) any {
 	changes, isObject := patch.(map[string]any)
 	if !isObject {

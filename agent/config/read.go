@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// maxFile is the longest configuration file that is read, in bytes. One with
-	// every field has some 4 KiB.
+	// maxFile is the longest configuration file that is read, in bytes. A file
+	// with every field has about 4 KiB.
 	maxFile = 64 << 10
-	// maxError is how much is told of what is wrong with a file, and maxLine how
-	// much of one error, in bytes: the file's own text is a part of it.
+	// maxError is the longest report of the errors in a file, and maxLine the longest
+	// error, in bytes: an error quotes the file.
 	maxError = 2 << 10
 	maxLine  = 400
 )

@@ -26,7 +26,7 @@ const (
 	reportedEvery = time.Second
 )
 
-// Reported is about a condition of the Node that somebody else reports, such as
+// Reported is about a condition of the Node that another program reports, such as
 // node-problem-detector. Its status is the sample.
 type Reported struct {
 	// Type is the type of the Node's condition, such as KernelDeadlock.

@@ -74,9 +74,9 @@ func (c *Config) validateRules(at *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
-// validateRule refuses parts of a rule that do not go together. What somebody else has to clear
-// must not evict, or it would keep its slot until then, and the control plane must not remove
-// it, or that would acknowledge the fault.
+// validateRule refuses parts of a rule that do not go together. A taint that waits for a removal
+// must not evict, or it would keep its slot until then. The control plane must not remove it
+// either, or that would acknowledge the fault.
 func validateRule(r decide.Rule, at *field.Path) field.ErrorList {
 	pair, isManual := r.Taint.Pair(), r.Clear == decide.ClearManual
 	_, isReconciled := taints.LifecycleCondition(pair)
@@ -122,8 +122,8 @@ func validateTaint(t decide.Taint, at *field.Path) field.ErrorList {
 }
 
 // validateTwo refuses two rules of a condition and level for the same reason, two for
-// Critical, and two taints that somebody else removes: which one that acknowledges would
-// not be clear.
+// Critical, and two taints that wait for a removal: it would not be clear which fault a
+// removal acknowledges.
 func validateTwo(earlier, later decide.Rule, at *field.Path) field.ErrorList {
 	if earlier.Condition != later.Condition {
 		return nil

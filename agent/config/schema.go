@@ -106,7 +106,7 @@ type Debounce struct {
 	// free before there is enough again.
 	ClearFactor float64 `json:"clearFactor" range:"1..10"`
 	// UnknownAfter is how long the probe may be unable to tell before Critical steps down and
-	// people are told. A file cannot change it.
+	// an Event says so. A file cannot change it.
 	UnknownAfter decide.Duration `json:"-"`
 }
 

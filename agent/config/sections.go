@@ -166,7 +166,7 @@ type PID struct {
 func (p *PID) early() float64 { return p.EarlyPercent }
 
 // criticalUsedPercent is the share of the task limit from which on a sample is critical: soon
-// nothing can be started, not even a shell. Whoever wants no eviction has no rule for Critical.
+// nothing can be started, not even a shell. Without a rule for Critical nothing is evicted.
 const criticalUsedPercent = 95
 
 func defaultPID() Section {
