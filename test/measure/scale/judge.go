@@ -102,7 +102,7 @@ func judgeHarness(f *figures) []line {
 
 func judgeIdle(f *figures) line {
 	l := line{
-		what:     "idle: at most 12 heartbeats per node and hour",
+		what:     "idle: at most 12.24 heartbeats per node and hour (12, and 2 % for the jitter of the intervals)",
 		measured: fmt.Sprintf("%.2f", f.Quiet.Heartbeats),
 		verdict:  rulingOf(f.Quiet.Heartbeats <= mostHeartbeats*(1+heartbeatNoise)),
 	}

@@ -57,7 +57,7 @@ func TestJudge(t *testing.T) {
 		spoil func(f *figures)
 		want  []string
 	}{
-		"heartbeats": {func(f *figures) { f.Quiet.Heartbeats = 12.3 }, []string{"idle: at most 12 heartbeats per node and hour"}},
+		"heartbeats": {func(f *figures) { f.Quiet.Heartbeats = 12.3 }, []string{"idle: at most 12.24 heartbeats per node and hour (12, and 2 % for the jitter of the intervals)"}},
 		"more asked": {func(f *figures) { f.Quiet.PerHour["get nodes"] = 2 }, []string{"idle: an agent of a larger fleet makes at most 5 % more requests"}},
 		"less asked": {func(f *figures) { f.Quiet.PerHour["list endpointslices"] = 2 }, nil},
 		"late taint": {func(f *figures) { f.Incidents[1].Last = 16 * time.Second }, []string{"mass incident, brake off: last taint in time"}},
@@ -78,7 +78,7 @@ func TestJudge(t *testing.T) {
 		"outage":      {func(f *figures) { f.Outage.TaintChanges = 1 }, []string{"crash of the API server: no taint changes"}},
 		"stopped":     {func(f *figures) { f.Stopped = "no memory" }, []string{"every part was measured"}},
 		"square":      {func(f *figures) { f.Restart.Requests = 50000 }, []string{"requests of a rolling restart: grows at most with the power 1.1 of the nodes"}},
-		"per agent":   {func(f *figures) { f.Quiet.Heartbeats, f.Quiet.Seconds = 14, 600 }, []string{"idle: at most 12 heartbeats per node and hour", "heartbeats of one agent: does not grow with the nodes"}},
+		"per agent":   {func(f *figures) { f.Quiet.Heartbeats, f.Quiet.Seconds = 14, 600 }, []string{"idle: at most 12.24 heartbeats per node and hour (12, and 2 % for the jitter of the intervals)", "heartbeats of one agent: does not grow with the nodes"}},
 		"brake holds": {func(f *figures) { f.Incidents[0].Tainted = 500 }, nil},
 	} {
 		f := good(1000)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "write what the results say into docs/scale.md")
+var update = flag.Bool("update", false, "write what the results say into docs/scale.md and tables.md")
 
 const scalePage = "../../../docs/scale.md"
 
@@ -40,12 +40,20 @@ func resultsOf(all []*figures) *results {
 	return &results{all, full}
 }
 
-// pageSections are the generated parts of the page, by name.
-func pageSections() map[string]func(*results, printer) {
+// pages are the pages with generated parts, and these parts by name.
+func pages() map[string]map[string]func(*results, printer) {
+	return map[string]map[string]func(*results, printer){scalePage: summarySections(), "tables.md": tableSections()}
+}
+
+func summarySections() map[string]func(*results, printer) {
+	return map[string]func(*results, printer){"short": (*results).short, "limits": (*results).limits}
+}
+
+func tableSections() map[string]func(*results, printer) {
 	return map[string]func(*results, printer){
 		"runs": (*results).runs, "demands": (*results).demands, "growth": (*results).growth, "larger": (*results).larger,
 		"idle": (*results).idle, "cost": (*results).cost, "incidents": (*results).incidents, "incident requests": (*results).incidentRequests,
-		"restarts": (*results).restarts, "restart requests": (*results).restartRequests, "held": (*results).held, "status": (*results).status, "limits": (*results).limits, "own": (*results).own,
+		"restarts": (*results).restarts, "restart requests": (*results).restartRequests, "held": (*results).held, "status": (*results).status, "own": (*results).own,
 	}
 }
 
@@ -55,8 +63,7 @@ func generated() *regexp.Regexp {
 }
 
 // generate returns the page with each generated part as the results have it.
-func generate(page string, r *results) (string, error) {
-	left := pageSections()
+func generate(page string, left map[string]func(*results, printer), r *results) (string, error) {
 	var err error
 	page = generated().ReplaceAllStringFunc(page, func(part string) string {
 		name := generated().FindStringSubmatch(part)[1]
@@ -76,28 +83,30 @@ func generate(page string, r *results) (string, error) {
 	return page, err
 }
 
-// The figures of docs/scale.md are those of the newest full runs.
+// The figures of docs/scale.md and of its tables are those of the newest full runs.
 func TestScalePage(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(scalePage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := generate(string(text), committedResults(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if *update {
-		if err := os.WriteFile(scalePage, []byte(want), 0o644); err != nil { //nolint:gosec // for everybody to read
+	for page, sections := range pages() {
+		text, err := os.ReadFile(page)
+		if err != nil {
 			t.Fatal(err)
 		}
-		text = []byte(want)
-	}
-	if string(text) != want {
-		t.Errorf("docs/scale.md is not what the results say; after a look at the difference: go test ./test/measure/scale -run TestScalePage -update\n%s", firstDifference(string(text), want))
-	}
-	for _, figure := range figuresIn(generated().ReplaceAllString(string(text), "")) {
-		t.Errorf("docs/scale.md: the figure %s is outside the generated tables", figure)
+		want, err := generate(string(text), sections, committedResults(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *update {
+			if err := os.WriteFile(page, []byte(want), 0o644); err != nil { //nolint:gosec // for everybody to read
+				t.Fatal(err)
+			}
+			text = []byte(want)
+		}
+		if string(text) != want {
+			t.Errorf("%s is not what the results say; after a look at the difference: go test ./test/measure/scale -run TestScalePage -update\n%s", page, firstDifference(string(text), want))
+		}
+		for _, figure := range figuresIn(generated().ReplaceAllString(string(text), "")) {
+			t.Errorf("%s: the figure %s is outside the generated tables", page, figure)
+		}
 	}
 }
 
@@ -141,16 +150,19 @@ func unfounded(text string, known map[string]bool) []string {
 // A sentence of another page that refers to docs/scale.md has no figure that is not there.
 func TestOtherPagesQuoteTheScalePage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(scalePage)
+	known := map[string]bool{}
+	for page := range pages() {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(known, figuresOf(string(text)))
+	}
+	others, err := filepath.Glob("../../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := figuresOf(string(page))
-	pages, err := filepath.Glob("../../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range append(pages, "../../../README.md", "README.md") {
+	for _, path := range append(others, "../../../README.md", "README.md") {
 		if path == scalePage {
 			continue
 		}
@@ -187,10 +199,12 @@ func TestPageTellsPartialRuns(t *testing.T) {
 	newer.file = "newer"
 	r := resultsOf([]*figures{older, partial, newer, good(100), good(333)})
 	text := map[string]string{}
-	for name, section := range pageSections() {
-		var b strings.Builder
-		section(r, func(format string, args ...any) { fmt.Fprintf(&b, format, args...) })
-		text[name] = b.String()
+	for _, sections := range pages() {
+		for name, section := range sections {
+			var b strings.Builder
+			section(r, func(format string, args ...any) { fmt.Fprintf(&b, format, args...) })
+			text[name] = b.String()
+		}
 	}
 	for section, want := range map[string]string{
 		"runs": "| 5,000 | no full run |", "limits": "results/partial-5000.md), partial | 5,000 of 5,000 |", "demands": "| demand | 100 nodes | 1,000 nodes |\n",

@@ -58,23 +58,56 @@ func thousands(n int) string {
 	return text
 }
 
-func link(f *figures) string {
-	return fmt.Sprintf("[%s](../test/measure/scale/results/%s.md)", f.Date, f.file)
+// link is one to the page of a run, from a page in this folder or in docs/.
+func link(f *figures, folder string) string {
+	return fmt.Sprintf("[%s](%sresults/%s.md)", f.Date, folder, f.file)
+}
+
+const fromDocs = "../test/measure/scale/"
+
+// verdicts counts the demands of a full run that hold, those about growth apart, and names
+// the others.
+func (r *results) verdicts(f *figures) (demands, growing string, failed []string) {
+	counts := map[bool]map[ruling]int{true: {}, false: {}}
+	for _, l := range judge(f, r.others(f)) {
+		counts[isGrowth(l)][l.verdict]++
+		if l.verdict == no {
+			failed = append(failed, l.what)
+		}
+	}
+	of := func(c map[ruling]int) string { return fmt.Sprintf("%d of %d", c[yes], c[yes]+c[no]) }
+	return of(counts[false]), of(counts[true]), failed
+}
+
+// short is what one wants to know of a fleet in a few lines.
+func (r *results) short(p printer) {
+	r.sizesHead(p, "")
+	r.sizesRow(p, "run", func(f *figures) string { return link(f, fromDocs) + ", commit " + f.Commit })
+	r.sizesRow(p, "API server, cores: nodes alone", func(f *figures) string { return fmt.Sprintf("%.3f", f.Base.Cores[cluster.APIServer]) })
+	r.sizesRow(p, "with a bare watch for each node, the least that an agent can cost", func(f *figures) string { return fmt.Sprintf("%.3f", f.Watches.Cores[cluster.APIServer]) })
+	r.sizesRow(p, "with an agent on each node", func(f *figures) string { return fmt.Sprintf("%.3f", f.Idle.Cores[cluster.APIServer]) })
+	r.sizesRow(p, "API server, RSS: nodes alone, bare watches, agents", func(f *figures) string {
+		return fmt.Sprintf("%.0f, %.0f, %.0f MiB", f.Base.RSS[cluster.APIServer], f.Watches.RSS[cluster.APIServer], f.Idle.RSS[cluster.APIServer])
+	})
+	r.sizesRow(p, "requests of an idle agent, per hour", func(f *figures) string { return fmt.Sprintf("%.2f", total(f.Quiet.PerHour)) })
+	r.sizesRow(p, "memory of all hosts degrades at once, no brake: last taint", func(f *figures) string { return seconds(f.off().Last) })
+	r.sizesRow(p, "meanwhile: p99 of a foreign client", func(f *figures) string { return milliseconds(f.off().Foreign.P99) })
+	r.sizesRow(p, "meanwhile: Leases of kubelets that are late", func(f *figures) string { return fmt.Sprintf("%d of %s", f.off().Leases.Late, thousands(f.off().Leases.Requests)) })
+	r.sizesRow(p, "demands that hold", func(f *figures) string { demands, _, _ := r.verdicts(f); return demands })
+	r.sizesRow(p, "demands about growth that hold", func(f *figures) string { _, growing, _ := r.verdicts(f); return growing })
+	r.sizesRow(p, "that do not hold", func(f *figures) string { _, _, failed := r.verdicts(f); return strings.Join(failed, "; ") })
 }
 
 func (r *results) runs(p printer) {
-	p("| nodes | run | commit | machine | demands that hold |\n|---|---|---|---|---|\n")
+	p("| nodes | run | commit | machine | demands that hold | of growth |\n|---|---|---|---|---|---|\n")
 	for _, size := range pageSizes() {
 		f := r.at(size)
 		if f == nil {
-			p("| %s | no full run | - | - | - |\n", thousands(size))
+			p("| %s | no full run | - | - | - | - |\n", thousands(size))
 			continue
 		}
-		counts := map[ruling]int{}
-		for _, l := range judge(f, r.others(f)) {
-			counts[l.verdict]++
-		}
-		p("| %s | %s | %s | %s | %d of %d |\n", thousands(size), link(f), f.Commit, f.Machine, counts[yes], counts[yes]+counts[no])
+		demands, growing, _ := r.verdicts(f)
+		p("| %s | %s | %s | %s | %s | %s |\n", thousands(size), link(f, ""), f.Commit, f.Machine, demands, growing)
 	}
 }
 
@@ -331,7 +364,7 @@ func (r *results) limits(p printer) {
 		if !f.isFull() {
 			kind = "partial"
 		}
-		incidentRow(p, fmt.Sprintf("%s | %s, %s", thousands(size), link(f), kind), f, in)
+		incidentRow(p, fmt.Sprintf("%s | %s, %s", thousands(size), link(f, fromDocs), kind), f, in)
 		x := float64(size)
 		requests = append(requests, point{x, float64(in.Requests)})
 		server = append(server, point{x, in.Cost.Cores[cluster.APIServer] * in.Cost.Seconds})
