@@ -92,7 +92,9 @@ func (r *results) short(p printer) {
 	r.sizesRow(p, "requests of an idle agent, per hour", func(f *figures) string { return fmt.Sprintf("%.2f", total(f.Quiet.PerHour)) })
 	r.sizesRow(p, "memory of all hosts degrades at once, no brake: last taint", func(f *figures) string { return seconds(f.off().Last) })
 	r.sizesRow(p, "meanwhile: p99 of a foreign client", func(f *figures) string { return milliseconds(f.off().Foreign.P99) })
-	r.sizesRow(p, "meanwhile: Leases of kubelets that are late", func(f *figures) string { return fmt.Sprintf("%d of %s", f.off().Leases.Late, thousands(f.off().Leases.Requests)) })
+	r.sizesRow(p, "meanwhile: Leases of kubelets that are late", func(f *figures) string {
+		return fmt.Sprintf("%d of %s", f.off().Leases.Late, thousands(f.off().Leases.Requests))
+	})
 	r.sizesRow(p, "demands that hold", func(f *figures) string { demands, _, _ := r.verdicts(f); return demands })
 	r.sizesRow(p, "demands about growth that hold", func(f *figures) string { _, growing, _ := r.verdicts(f); return growing })
 	r.sizesRow(p, "that do not hold", func(f *figures) string { _, _, failed := r.verdicts(f); return strings.Join(failed, "; ") })
