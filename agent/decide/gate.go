@@ -9,61 +9,148 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// gate says what keeps a condition from a level or, where the level is decided, the taint
-// of its rule from the Node, and when that is over. Step decides by it, and people are
-// told the same.
-func (s *State) gate(t *turn, c *condition, level probes.Level) (describe.Hold, time.Time) {
-	switch {
-	case level == probes.OK:
-		return c.tokenGate(t)
-	case c.debounce.Level >= level:
-		return s.ruleGate(t, c, level)
-	case level == probes.Degraded:
-		return s.brakeGate(t, c)
-	}
-	if held, until := s.evictionGate(t, c); held != "" {
-		return held, until
-	}
-	return c.tokenGate(t)
+// request is what gates hold back or let pass: that a condition has a level, or the taint of
+// a level that is decided.
+type request struct {
+	c     *condition
+	level probes.Level
+	taint *DesiredTaint // nil: the level
 }
 
-// ruleGate says what keeps the taints of a level that is decided from the Node.
-func (s *State) ruleGate(t *turn, c *condition, level probes.Level) (describe.Hold, time.Time) {
-	for i := range t.policy.Rules {
-		rule := &t.policy.Rules[i]
-		if rule.Level != level || !c.isFor(rule) {
-			continue
-		}
-		if held, until := s.gateOf(t, c, rule); held != "" {
+// adds reports whether the request adds a taint to the Node, or begins an eviction.
+func (r request) adds(t *turn) bool {
+	if r.taint != nil {
+		return !t.in.Node.Has(r.taint.Pair)
+	}
+	return r.level == probes.Critical && r.c.debounce.Level < probes.Critical
+}
+
+// isForEviction reports whether it is about an eviction.
+func (r request) isForEviction() bool {
+	return r.level == probes.Critical && r.taint == nil || r.taint != nil && r.taint.Pair.Effect == taints.NoExecute
+}
+
+// staysBlindly reports whether a level is to stay while the probe cannot tell.
+func (r request) staysBlindly() bool {
+	return r.taint == nil && r.c.debounce.Level == r.level && !r.c.debounce.unknownSince.IsZero()
+}
+
+// gate says what holds a request back, and when that is over; empty: nothing does. Step
+// decides by it, and the Node's condition, the record and the metric say the same.
+func (s *State) gate(t *turn, r request) (describe.Hold, time.Time) {
+	if held, until := s.refusal(t, r); held != "" {
+		return held, until
+	}
+	return s.writeGate(t, r)
+}
+
+// refusal is the first gate that keeps a request from being decided. What is decided
+// may still wait for its write.
+func (s *State) refusal(t *turn, r request) (describe.Hold, time.Time) {
+	for _, gate := range [...]func(*State, *turn, request) (describe.Hold, time.Time){
+		(*State).pauseGate, (*State).brakeGate, (*State).yieldGate, (*State).intervalGate, (*State).slotGate,
+	} {
+		if held, until := gate(s, t, r); held != "" {
 			return held, until
 		}
 	}
 	return "", time.Time{}
 }
 
-// gateOf says what keeps the taint of one rule, whose level is decided, from the Node.
-func (s *State) gateOf(t *turn, c *condition, rule *Rule) (describe.Hold, time.Time) {
-	if held := c.disputeOf(rule.Level).holds(); held != "" {
-		return held, time.Time{}
+// whyNot says what keeps the taints of a condition that is not OK from the Node, or the
+// eviction that its samples ask for.
+func (s *State) whyNot(t *turn, c *condition) (held describe.Hold, until time.Time, isEviction bool) {
+	if held, until = s.gateOfTaints(t, c, probes.Degraded); held != "" || !s.wantsToEvict(t, c) {
+		return held, until, false
 	}
-	d := s.asItStands(t.in.Node, place(rule, t.in.Facts))
-	if held, until := s.taintGate(t, d); held != "" || t.in.Node.Has(d.Pair) {
-		return held, until
+	if held, until = s.gateOfTaints(t, c, probes.Critical); c.debounce.Level < probes.Critical {
+		held, until = s.gate(t, request{c: c, level: probes.Critical})
 	}
-	return s.setAgainGate(t)
+	return held, until, held != ""
 }
 
-// taintGate says what keeps a taint from being desired that is not on the Node yet.
-func (s *State) taintGate(t *turn, d DesiredTaint) (describe.Hold, time.Time) {
+// gateOfTaints says what keeps the taints of a level that is decided from the Node.
+func (s *State) gateOfTaints(t *turn, c *condition, level probes.Level) (describe.Hold, time.Time) {
+	for i := range t.policy.Rules {
+		rule := &t.policy.Rules[i]
+		if rule.Level != level || !c.isFor(rule) {
+			continue
+		}
+		d := s.asItStands(t.in.Node, place(rule, t.in.Facts))
+		if held, until := s.gate(t, request{c, level, &d}); held != "" {
+			return held, until
+		}
+	}
+	return "", time.Time{}
+}
+
+// pauseGate holds what adds something while a person or the maintenance of the Node stops
+// that. What is only observed gets its level as always, and no taint.
+func (s *State) pauseGate(t *turn, r request) (describe.Hold, time.Time) {
 	switch {
-	case t.in.Node.Has(d.Pair):
+	case !r.adds(t) || r.taint == nil && s.pause.observes(r.c.name):
 		return "", time.Time{}
-	case d.Pair.Effect == taints.NoExecute && t.in.Slot != SlotHeld:
-		return describe.HeldEvictionSlot, time.Time{}
-	case s.pause.isEnding(d.Condition):
+	case s.pause.isEnding(r.c.name):
 		return describe.HeldWriteBudget, s.upkeep.nextAt(t.policy.Upkeep)
-	case s.pause.has(d.Condition):
-		return s.pause.holds(d.Condition), time.Time{}
+	}
+	return s.pause.holds(r.c.name), time.Time{}
+}
+
+// brakeGate holds a new Degraded while the fleet has the same condition.
+func (s *State) brakeGate(t *turn, r request) (describe.Hold, time.Time) {
+	if r.taint != nil || r.level != probes.Degraded || r.c.debounce.Level >= probes.Degraded {
+		return "", time.Time{}
+	}
+	return s.brake(t, r.c)
+}
+
+// yieldGate holds what others have removed. A vetoed taint would not be set, so its level
+// is of no use.
+func (s *State) yieldGate(_ *turn, r request) (describe.Hold, time.Time) {
+	isLevel := r.taint == nil
+	if isLevel && (r.level != probes.Critical || s.pause.observes(r.c.name) || r.staysBlindly()) {
+		return "", time.Time{}
+	}
+	return r.c.disputeOf(r.level).holds(), time.Time{}
+}
+
+// intervalGate holds an eviction that begins a short time after another one.
+func (s *State) intervalGate(t *turn, r request) (describe.Hold, time.Time) {
+	again := s.eviction.at.Add(t.policy.EvictionInterval)
+	if r.taint != nil || !r.adds(t) || s.pause.observes(r.c.name) || s.eviction.at.IsZero() || !t.now.Before(again) {
+		return "", time.Time{}
+	}
+	return describe.HeldEvictionInterval, again
+}
+
+// slotGate holds an eviction without a slot. One that goes on ends when the slot is lost, but
+// not when it is unknown. While the probe cannot tell, nothing else ends it. What is only
+// observed goes on as if there were a slot, and a Node of the control plane gets none.
+func (s *State) slotGate(t *turn, r request) (describe.Hold, time.Time) {
+	isObserved := r.taint == nil && s.pause.observes(r.c.name)
+	isMissing := t.in.Slot == SlotNone && r.taint == nil || t.in.Slot != SlotHeld && r.adds(t)
+	switch {
+	case !r.isForEviction():
+	case s.eviction.controlPlane && !t.policy.ControlPlaneEvicts && r.taint == nil && !r.staysBlindly():
+		return describe.HeldControlPlane, time.Time{}
+	case isMissing && !isObserved:
+		return describe.HeldEvictionSlot, time.Time{}
+	}
+	return "", time.Time{}
+}
+
+// writeGate holds what needs a token that is not there: a clear and the begin of an eviction
+// one of their condition, and what others removed one of the Node.
+func (s *State) writeGate(t *turn, r request) (describe.Hold, time.Time) {
+	var next time.Time
+	switch {
+	case r.taint == nil && (r.level == probes.OK || r.adds(t)):
+		next = r.c.budget.nextAt(t.policy.WriteBudget)
+	case r.taint != nil && r.adds(t) && s.ledger.hasLanded():
+		next = s.upkeep.nextAt(t.policy.Upkeep)
+	}
+	if t.now.Before(next) {
+		return describe.HeldWriteBudget, next
 	}
 	return "", time.Time{}
 }
@@ -78,51 +165,6 @@ func (s *State) isOver(t *turn, d DesiredTaint) bool {
 	}
 	c := s.conditions.of(d.Condition)
 	return c.last.Level == probes.OK && !c.last.Hysteresis || c.debounce.seenAt.Before(t.in.AnswersSince)
-}
-
-// setAgainGate says what keeps a decision that has landed from being written again,
-// because somebody undid a part of it.
-func (s *State) setAgainGate(t *turn) (describe.Hold, time.Time) {
-	if next := s.upkeep.nextAt(t.policy.Upkeep); s.ledger.hasLanded() && t.now.Before(next) {
-		return describe.HeldWriteBudget, next
-	}
-	return "", time.Time{}
-}
-
-// mayBeCritical reports whether a condition whose samples ask for Critical may step up
-// or stay there, but for a token of the write budget.
-func (s *State) mayBeCritical(t *turn, c *condition) bool {
-	held, _ := s.evictionGate(t, c)
-	return held == "" && (t.policy.HasRule(c.name, probes.Critical) || !c.debounce.unknownSince.IsZero())
-}
-
-// evictionGate says what keeps a condition from Critical, to step up or to stay there,
-// and when that is over. To step up takes a token as well. Staying there ends when the slot is lost, but not when it is
-// unknown. While the probe cannot tell, nothing else ends it. A vetoed taint would not
-// be set, so the level is of no use.
-func (s *State) evictionGate(t *turn, c *condition) (describe.Hold, time.Time) {
-	isEvicting, isObserved, again := c.debounce.Level == probes.Critical, s.pause.observes(c.name), s.eviction.at.Add(t.policy.EvictionInterval)
-	switch {
-	case isEvicting && t.in.Slot == SlotNone && !isObserved:
-		return describe.HeldEvictionSlot, time.Time{}
-	case isEvicting && !c.debounce.unknownSince.IsZero():
-		return "", time.Time{}
-	case s.eviction.controlPlane && !t.policy.ControlPlaneEvicts:
-		return describe.HeldControlPlane, time.Time{}
-	case isObserved: // as if there were a slot
-		return "", time.Time{}
-	case c.disputeOf(probes.Critical).conceded != asRuled:
-		return c.disputeOf(probes.Critical).holds(), time.Time{}
-	case isEvicting:
-		return "", time.Time{}
-	case s.pause.has(c.name):
-		return s.pause.holds(c.name), time.Time{}
-	case !s.eviction.at.IsZero() && t.now.Before(again):
-		return describe.HeldEvictionInterval, again
-	case t.in.Slot != SlotHeld:
-		return describe.HeldEvictionSlot, time.Time{}
-	}
-	return "", time.Time{}
 }
 
 const (
@@ -146,13 +188,13 @@ const (
 // told.
 const heldUnheard describe.Hold = "Unheard"
 
-// brakeGate says whether a new Degraded has to wait, because the peers have the
+// brake says whether a new Degraded has to wait, because the peers have the
 // same condition or were not heard yet. What a large part of a fleet has at the
 // same time is more likely a wrong configuration than the hosts' trouble, and a fleet
 // without room for new pods is worse than either. So is a zone without room, where enough
 // of its hosts are peers: autoscalers and volumes know zones. This host counts as one of the
 // fleet: otherwise the share of the tainted hosts would be larger than that which brakes.
-func (s *State) brakeGate(t *turn, c *condition) (describe.Hold, time.Time) {
+func (s *State) brake(t *turn, c *condition) (describe.Hold, time.Time) {
 	limit, peers, share := t.policy.FleetBrake, t.in.Peers, t.in.Peers.Shares[c.name]
 	percent, isCautious := limit.Percent, t.now.Sub(s.ledger.policySince) < cautiousFor
 	if isCautious {
@@ -173,14 +215,6 @@ func (s *State) brakeGate(t *turn, c *condition) (describe.Hold, time.Time) {
 	return "", time.Time{}
 }
 
-// tokenGate says whether a condition has to wait for a token of its bucket, and until when.
-func (c *condition) tokenGate(t *turn) (describe.Hold, time.Time) {
-	if at := c.budget.nextAt(t.policy.WriteBudget); t.now.Before(at) {
-		return describe.HeldWriteBudget, at
-	}
-	return "", time.Time{}
-}
-
 // clearsAt is when a condition will be OK if every sample is good from now on: it has
 // been good for long enough then, and has its token. Nothing else takes that token.
 func (c *condition) clearsAt(policy *Policy, now time.Time) time.Time {
@@ -195,14 +229,12 @@ type bucket struct {
 }
 
 // take takes a token if there is one.
-func (b bucket) take(c WriteBudget, now time.Time) (bucket, bool) {
+func (b *bucket) take(c WriteBudget, now time.Time) bool {
 	if now.Before(b.nextAt(c)) {
-		return b, false
+		return false
 	}
-	if b.fullAt.Before(now) {
-		b.fullAt = now
-	}
-	return bucket{b.fullAt.Add(c.Interval.Duration)}, true
+	b.fullAt = later(b.fullAt, now).Add(c.Interval.Duration)
+	return true
 }
 
 // nextAt is the earliest time at which a token is there.
@@ -234,7 +266,7 @@ func (s *State) needsSlot(t *turn, c *condition) bool {
 	if !s.isLongCritical(t, c) || s.pause.observes(c.name) {
 		return false
 	}
-	held, _ := s.evictionGate(t, c)
+	held, _ := s.refusal(t, request{c: c, level: probes.Critical})
 	return held == "" || held == describe.HeldEvictionSlot
 }
 

@@ -112,20 +112,18 @@ func (c *condition) latchTarget(l *latch, debounce Debounce, now time.Time) prob
 // allowLatch reports whether a latch may move. What clears takes a token: an early taint one of its
 // condition, unless that cleared just now, and a value one of the Node's upkeep. A pause keeps
 // a value from rising.
-func (s *State) allowLatch(t *turn, c *condition, l *latch, to probes.Level) (allowed bool) {
+func (s *State) allowLatch(t *turn, c *condition, l *latch, to probes.Level) bool {
 	switch {
 	case to > probes.OK:
 		return l.isEarly() || !s.pause.has(c.name)
 	case l.isEarly() && c.since.Equal(t.now):
 		return true
 	case l.isEarly():
-		c.budget, allowed = c.budget.take(t.policy.WriteBudget, t.now)
-		return allowed
+		return c.budget.take(t.policy.WriteBudget, t.now)
 	case c.debounce.Level <= probes.OK:
 		return true
 	}
-	s.upkeep, allowed = s.upkeep.take(t.policy.Upkeep, t.now)
-	return allowed
+	return s.upkeep.take(t.policy.Upkeep, t.now)
 }
 
 // notifySoft tells people that an early taint is set now, or cleared.

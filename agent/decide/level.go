@@ -105,17 +105,20 @@ func (c *condition) notifyUnknown(t *turn, debounce Debounce) {
 	t.notify(Notice{Kind: StillUnknown, Condition: c.name, Message: describe.StillUnknown(c.name, c.debounce.unknownFor(t.now), c.last.Message)})
 }
 
+// mayBeCritical reports whether a condition whose samples ask for Critical may step up
+// or stay there, but for a token of the write budget.
+func (s *State) mayBeCritical(t *turn, c *condition) bool {
+	held, _ := s.refusal(t, request{c: c, level: probes.Critical})
+	return held == "" && (t.policy.HasRule(c.name, probes.Critical) || !c.debounce.unknownSince.IsZero())
+}
+
 // allow asks the fleet brake about a new Degraded. It takes a token of the
 // condition's bucket for clears and steps up to Critical.
 func (s *State) allow(t *turn, c *condition, to probes.Level) bool {
 	if to == probes.Degraded {
 		return c.debounce.Level > probes.Degraded || s.mayDegrade(t, c)
 	}
-	if held, _ := s.gate(t, c, to); held != "" {
-		return false
-	}
-	c.budget, _ = c.budget.take(t.policy.WriteBudget, t.now)
-	return true
+	return c.budget.take(t.policy.WriteBudget, t.now)
 }
 
 // mayDegrade notes that the samples ask for a new Degraded, asks the fleet brake about it,
@@ -125,7 +128,7 @@ func (s *State) mayDegrade(t *turn, c *condition) bool {
 	if r.since.IsZero() {
 		r.since, r.round = t.now, t.in.Peers.Rounds
 	}
-	held, _ := s.gate(t, c, probes.Degraded)
+	held, _ := s.gate(t, request{c: c, level: probes.Degraded})
 	if r.braked = ""; held != describe.HeldFleetBrake {
 		return held == ""
 	}

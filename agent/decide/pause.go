@@ -135,8 +135,7 @@ func (s *State) followPause(t *turn) {
 	}
 	forgiven := false
 	if s.pause.endsFor(next) {
-		var ok bool
-		if s.upkeep, ok = s.upkeep.take(t.policy.Upkeep, t.now); !ok {
+		if !s.upkeep.take(t.policy.Upkeep, t.now) {
 			// What begins does not wait for what ends.
 			s.pause.conditions = inOrder(slices.Concat(s.pause.conditions, next.conditions), t.policy)
 			s.pause.observed = inOrder(slices.Concat(s.pause.observed, next.observed), t.policy)

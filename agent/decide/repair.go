@@ -98,7 +98,7 @@ func (s *State) repairDue(t *turn, c *condition) (time.Time, bool) {
 // isFaultBraked reports whether so many peers have the condition that its fault is hardly
 // the host's own.
 func (s *State) isFaultBraked(t *turn, c *condition) bool {
-	held, _ := s.brakeGate(t, c)
+	held, _ := s.brake(t, c)
 	return held != ""
 }
 

@@ -171,12 +171,8 @@ func (s *State) outlook(t *turn, c *condition) describe.Outlook {
 		if o.Would = s.would(c); o.Would != "" {
 			o.Held = describe.HeldObserved
 		}
-	} else if held, until := s.gate(t, c, probes.Degraded); held != "" {
-		o.Held, o.Until = held, until
-	} else if s.wantsToEvict(t, c) {
-		if held, until := s.gate(t, c, probes.Critical); held != "" {
-			o.Held, o.Until, o.Evicting = held, until, true
-		}
+	} else {
+		o.Held, o.Until, o.Evicting = s.whyNot(t, c)
 	}
 	if c.debounce.isClearing() {
 		o.Clears = c.clearsAt(t.policy, t.now)

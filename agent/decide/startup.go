@@ -47,12 +47,11 @@ func (s *State) followStartup(t *turn) {
 	}
 	waits := s.startupWaits(t)
 	if len(waits) == 0 {
-		upkeep, taken := s.upkeep.take(t.policy.Upkeep, t.now)
-		if !taken {
+		if !s.upkeep.take(t.policy.Upkeep, t.now) {
 			return
 		}
 		t.notify(Notice{Kind: StartupTaintRemoved, Message: describe.StartupRemoved(t.policy.Startup.Taint, t.now.Sub(u.since))})
-		s.upkeep, s.startup = upkeep, startup{freed: s.ledger.uid}
+		s.startup = startup{freed: s.ledger.uid}
 		return
 	}
 	if !u.notified && t.now.Sub(u.since) >= t.policy.Startup.Timeout.Duration {

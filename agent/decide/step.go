@@ -83,10 +83,9 @@ func (s *State) reconcile(t *turn) {
 // it had landed. Without a token it waits, so that no fight over a Node can
 // make more writes than the budget has.
 func (s *State) setAgain(t *turn) bool {
-	if held, _ := s.setAgainGate(t); held != "" {
+	if !s.upkeep.take(t.policy.Upkeep, t.now) {
 		return false
 	}
-	s.upkeep, _ = s.upkeep.take(t.policy.Upkeep, t.now)
 	s.revise(t)
 	return true
 }

@@ -25,7 +25,7 @@ func mutants() map[string]process.Swap {
 			File: "taints/plan.go", Old: "if !slices.Contains(owned, pair) {\n",
 			New: "if !slices.ContainsFunc(owned, func(p Pair) bool { return p.Key == pair.Key }) {\n",
 		},
-		"slot not awaited":             {File: decider + "gate.go", Old: "case t.in.Slot != SlotHeld:", New: "case false:"},
+		"slot not awaited":             {File: decider + "gate.go", Old: "t.in.Slot != SlotHeld && r.adds(t)", New: "false"},
 		"no dwell before an eviction":  {File: decider + "latch.go", Old: "d.class == critical && d.held >= c.CriticalAfter.Duration", New: "d.class == critical"},
 		"clears at once":               {File: decider + "latch.go", Old: "d.isClearing() && d.held >= d.ClearAfter(c)", New: "d.isClearing()"},
 		"no Event before an eviction":  {File: writer, Old: "if w.announced[a] {", New: "if true {"},
