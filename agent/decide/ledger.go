@@ -35,7 +35,6 @@ type ledger struct {
 	// the Node. 0 is none.
 	revision, landed uint64
 	decidedAt        time.Time
-	decidedTime      string // decidedAt by the wall clock, for people
 	// uid is that of the Node.
 	uid string
 	// owned are our pairs on the Node when it was last seen with our record;
@@ -93,7 +92,7 @@ func (l *ledger) follow(policy *Policy, now time.Time) {
 // revise gives what was decided a new revision, to be told from all before.
 func (l *ledger) revise(now time.Time) {
 	l.revision = max(1, l.revision+1) // 0 is none
-	l.decidedAt, l.decidedTime = now, wallText(now)
+	l.decidedAt = now
 }
 
 // hasLanded reports whether the last decision was seen on the Node.

@@ -33,13 +33,12 @@ type Boot struct {
 	At time.Time
 }
 
-// since is a time as the record keeps it, nil for none.
-func (b Boot) since(t time.Time) *time.Duration {
+// since is a time as the record keeps it; 0: none.
+func (b Boot) since(t time.Time) time.Duration {
 	if t.IsZero() {
-		return nil
+		return 0
 	}
-	d := t.Sub(b.At)
-	return &d
+	return t.Sub(b.At)
 }
 
 // record is the annotation taintlet.dev/record: all that must survive the
@@ -67,11 +66,11 @@ type record struct {
 	// TokensAt is when the bucket of repairs and ends of pauses is full again.
 	TokensAt time.Duration `json:"tokensAt,omitempty"`
 	// EvictedAt is when the Node last stepped up to Critical.
-	EvictedAt *time.Duration `json:"evictedAt,omitempty"`
+	EvictedAt time.Duration `json:"evictedAt,omitempty"`
 	// Keep says that the admission policy fails.
 	Keep *recordKeep `json:"keep,omitempty"`
 	// RepairEndedAt is when the host most recently no longer needed a repair.
-	RepairEndedAt *time.Duration                       `json:"repairEndedAt,omitempty"`
+	RepairEndedAt time.Duration                        `json:"repairEndedAt,omitempty"`
 	Conditions    map[probes.Condition]recordCondition `json:"conditions"`
 }
 
@@ -81,11 +80,11 @@ type instance struct {
 }
 
 type recordCondition struct {
-	Level   probes.Level   `json:"level"`
-	Penalty float64        `json:"penalty,omitempty"`
-	SetAt   *time.Duration `json:"setAt,omitempty"`
-	Reason  string         `json:"reason,omitempty"` // of the sample that set it
-	Ruled   string         `json:"ruled,omitempty"`  // other reasons since then
+	Level   probes.Level  `json:"level"`
+	Penalty float64       `json:"penalty,omitempty"`
+	SetAt   time.Duration `json:"setAt,omitempty"`
+	Reason  string        `json:"reason,omitempty"` // of the sample that set it
+	Ruled   string        `json:"ruled,omitempty"`  // other reasons since then
 	// TokensAt is when the condition's bucket is full again.
 	TokensAt time.Duration            `json:"tokensAt,omitempty"`
 	Dispute  map[string]recordDispute `json:"dispute,omitempty"` // by level
@@ -93,8 +92,8 @@ type recordCondition struct {
 }
 
 type recordDispute struct {
-	Stage  concession     `json:"stage,omitempty"`
-	LostAt *time.Duration `json:"lostAt,omitempty"`
+	Stage  concession    `json:"stage,omitempty"`
+	LostAt time.Duration `json:"lostAt,omitempty"`
 }
 
 type recordKeep struct {
@@ -142,11 +141,11 @@ type timeline struct {
 }
 
 // past returns a time that is not in the future; zero where the record has none.
-func (l timeline) past(d *time.Duration) time.Time {
-	if d == nil {
+func (l timeline) past(d time.Duration) time.Time {
+	if d == 0 {
 		return time.Time{}
 	}
-	return earlier(l.at(*d), l.now)
+	return earlier(l.at(d), l.now)
 }
 
 // bucket returns one that the record remembers.
@@ -155,24 +154,6 @@ func (l timeline) bucket(fullAt time.Duration, c WriteBudget) bucket {
 		return bucket{}
 	}
 	return bucket{l.at(fullAt)}.within(c, l.now)
-}
-
-// tokensAt returns what the record says of a bucket; 0: it was never used.
-func (b Boot) tokensAt(of bucket) time.Duration {
-	if of.fullAt.IsZero() {
-		return 0
-	}
-	return of.fullAt.Sub(b.At)
-}
-
-// dispute returns one that the record remembers.
-func (l timeline) dispute(saved recordDispute) dispute {
-	return dispute{conceded: min(saved.Stage, acknowledged), lostAt: l.past(saved.LostAt)}
-}
-
-// dispute returns what the record says of one.
-func (b Boot) dispute(d dispute) recordDispute {
-	return recordDispute{d.conceded, b.since(d.lostAt)}
 }
 
 // keep returns the failure of the admission policy that the record remembers. No forged one
@@ -231,13 +212,13 @@ func (s *State) record(owned []taints.Pair) record {
 		Revision:      s.ledger.revision,
 		Boot:          s.boot.ID,
 		At:            s.ledger.decidedAt.Sub(s.boot.At),
-		Time:          s.ledger.decidedTime,
+		Time:          wallText(s.ledger.decidedAt),
 		Instance:      instance{s.active.name},
 		Config:        s.ledger.policy.Hash,
 		EvictedAt:     s.boot.since(s.eviction.at),
 		Owned:         owned,
 		Freed:         s.startup.freed,
-		TokensAt:      s.boot.tokensAt(s.upkeep),
+		TokensAt:      s.boot.since(s.upkeep.fullAt),
 		Keep:          s.boot.keep(s.keep),
 		RepairEndedAt: s.boot.since(s.hostRepair.endedAt),
 		Conditions:    make(map[probes.Condition]recordCondition, len(s.conditions)),
@@ -252,13 +233,13 @@ func (s *State) record(owned []taints.Pair) record {
 	}
 	for i := range s.conditions {
 		c := &s.conditions[i]
-		entry := recordCondition{Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: s.boot.since(c.debounce.SetAt), Reason: c.reason, Ruled: c.ruled, TokensAt: s.boot.tokensAt(c.budget), summary: c.summary}
+		entry := recordCondition{Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: s.boot.since(c.debounce.SetAt), Reason: c.reason, Ruled: c.ruled, TokensAt: s.boot.since(c.budget.fullAt), summary: c.summary}
 		for _, level := range disputed() {
 			if d := *c.disputeOf(level); d != (dispute{}) {
 				if entry.Dispute == nil {
 					entry.Dispute = map[string]recordDispute{}
 				}
-				entry.Dispute[level.String()] = s.boot.dispute(d)
+				entry.Dispute[level.String()] = recordDispute{d.conceded, s.boot.since(d.lostAt)}
 			}
 		}
 		r.Conditions[c.name] = entry
@@ -317,7 +298,7 @@ func (s *State) restore(t *turn) {
 	if r.Freed == node.UID {
 		s.startup = startup{freed: r.Freed, isGone: true} // one patch wrote both
 	}
-	s.ledger.revision, s.ledger.decidedAt, s.ledger.decidedTime = r.Revision, at(r.At), r.Time
+	s.ledger.revision, s.ledger.decidedAt = r.Revision, at(r.At)
 	s.upkeep = line.bucket(r.TokensAt, t.policy.Upkeep)
 	s.eviction.at = past(r.EvictedAt)
 	s.keep = line.keep(r.Keep)
@@ -341,7 +322,8 @@ func (s *State) restore(t *turn) {
 			c.debounce.Level = probes.Degraded // an eviction begins with a sample, an Event and a slot
 		}
 		for _, level := range disputed() {
-			*c.disputeOf(level) = line.dispute(entry.Dispute[level.String()])
+			saved := entry.Dispute[level.String()]
+			*c.disputeOf(level) = dispute{conceded: min(saved.Stage, acknowledged), lostAt: past(saved.LostAt)}
 		}
 	}
 	s.ledger.land(node)

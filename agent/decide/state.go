@@ -300,10 +300,7 @@ func (c *condition) summarize(o describe.Outlook, boot Boot, now time.Time) summ
 	removals := recent(c.removals, now)
 	next := summary{
 		Since: wallText(c.since), ClearsAt: wallText(o.Clears), HeldBy: o.Held, Flaps: c.debounce.flaps(),
-		Removals: removals.Count, RemovedBy: removals.By, RemovedAt: wallText(removals.At),
-	}
-	if !c.fault.since.IsZero() {
-		next.FaultSince = c.fault.since.Sub(boot.At)
+		Removals: removals.Count, RemovedBy: removals.By, RemovedAt: wallText(removals.At), FaultSince: boot.since(c.fault.since),
 	}
 	if c.debounce.Level == probes.OK && now.Sub(c.debounce.SetAt) >= flapsFor {
 		next.Flaps = 0

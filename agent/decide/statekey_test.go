@@ -61,7 +61,7 @@ var fields = map[string]how{
 	// and so writes conditions once less. After a reboot, times count from record.At.
 	"NodeCondition.Message": {act: dropped}, "describe.Outlook": {act: dropped},
 	"condition.since": {act: dropped}, "condition.summary": {act: dropped}, "condition.removals": {act: dropped}, "rendered.since": {act: dropped},
-	"ledger.decidedAt": {act: dropped}, "ledger.decidedTime": {act: dropped}, "record.Time": {act: dropped}, "record.At": {act: dropped},
+	"ledger.decidedAt": {act: dropped}, "record.Time": {act: dropped}, "record.At": {act: dropped},
 	"recordCondition.summary": {act: dropped}, "Boot.At": {act: dropped}, "eviction.waits": {act: plain},
 	"Observation.Message": {act: dropped}, "condition.unknownNotified": {old: time.Hour},
 	"removals.At": {act: dropped}, "Node.ResourceVersion": {act: dropped},

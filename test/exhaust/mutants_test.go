@@ -79,7 +79,7 @@ func mutants() []mutant {
 		{"record.go", `if entry.Level == probes.Critical && !owns(`, `if entry.Level == probes.Unknown && !owns(`},
 		{"record.go", `s.eviction.at = past(r.EvictedAt)`, `_ = past(r.EvictedAt)`},
 		{"record.go", `c.budget = line.bucket(entry.TokensAt, t.policy.WriteBudget)`, `c.budget = bucket{}`},
-		{"record.go", `dispute{conceded: min(saved.Stage, acknowledged), lostAt: l.past(saved.LostAt)}`, `dispute{lostAt: l.past(saved.LostAt)}`},
+		{"record.go", `dispute{conceded: min(saved.Stage, acknowledged), lostAt: past(saved.LostAt)}`, `dispute{lostAt: past(saved.LostAt)}`},
 		{"ledger.go", `return !a.restored || s.isBehind(node.record)`, `return !a.restored`},
 		{"ledger.go", `isLater := !a.isSeen && r.Revision`, `isLater := a.isSeen && r.Revision`},
 		{"ledger.go", `if a.readOnly {`, `if false {`},
