@@ -80,7 +80,7 @@ func newLoop(a *Agent, start sampling.StartWorker) *loop {
 		fleet:       cmp.Or(a.Fleet, fleet.Alone()),
 		reloads:     make(chan reload),
 		state:       decide.New(a.Boot, a.Instance),
-		facts:       taints.Facts{LifecycleController: true, StandInPrefix: a.Config.KeyPrefix},
+		facts:       taints.Facts{StandInPrefix: a.Config.KeyPrefix},
 	}
 	l.slots = slots.NewKeeper(a.Slots, a.Log, a.Now)
 	l.outbox = node.NewOutbox(a.Client, l.slots.MayEvictUntil, a.Now, l.fleet.Crowd, a.Log)

@@ -102,8 +102,8 @@ func TestPlanKeepsForeignTaintsAndIsIdempotent(t *testing.T) {
 }
 
 func TestResolve(t *testing.T) {
-	cluster := func(controller, policy bool) taints.Facts {
-		return taints.Facts{LifecycleController: controller, KeepPolicy: policy, StandInPrefix: "taintlet.dev"}
+	cluster := func(policy bool) taints.Facts {
+		return taints.Facts{KeepPolicy: policy, StandInPrefix: "taintlet.dev"}
 	}
 	for name, c := range map[string]struct {
 		want  string
@@ -111,12 +111,11 @@ func TestResolve(t *testing.T) {
 		via   taints.Via
 		pair  string
 	}{
-		"well-known, policy":       {"node.kubernetes.io/memory-pressure:NoSchedule", cluster(true, true), taints.Kept, "node.kubernetes.io/memory-pressure:NoSchedule"},
-		"well-known, no policy":    {"node.kubernetes.io/disk-pressure:NoSchedule", cluster(true, false), taints.StandIn, "taintlet.dev/disk-pressure:NoSchedule"},
-		"well-known, nobody":       {"node.kubernetes.io/pid-pressure:NoSchedule", cluster(false, false), taints.Direct, "node.kubernetes.io/pid-pressure:NoSchedule"},
-		"NoExecute is nobody's":    {"node.kubernetes.io/memory-pressure:NoExecute", cluster(true, false), taints.Direct, "node.kubernetes.io/memory-pressure:NoExecute"},
-		"PreferNoSchedule neither": {"node.kubernetes.io/memory-pressure:PreferNoSchedule", cluster(true, true), taints.Direct, "node.kubernetes.io/memory-pressure:PreferNoSchedule"},
-		"other key":                {"example.com/tight:NoSchedule", cluster(true, true), taints.Direct, "example.com/tight:NoSchedule"},
+		"well-known, policy":       {"node.kubernetes.io/memory-pressure:NoSchedule", cluster(true), taints.Kept, "node.kubernetes.io/memory-pressure:NoSchedule"},
+		"well-known, no policy":    {"node.kubernetes.io/disk-pressure:NoSchedule", cluster(false), taints.StandIn, "taintlet.dev/disk-pressure:NoSchedule"},
+		"NoExecute is nobody's":    {"node.kubernetes.io/memory-pressure:NoExecute", cluster(false), taints.Direct, "node.kubernetes.io/memory-pressure:NoExecute"},
+		"PreferNoSchedule neither": {"node.kubernetes.io/memory-pressure:PreferNoSchedule", cluster(true), taints.Direct, "node.kubernetes.io/memory-pressure:PreferNoSchedule"},
+		"other key":                {"example.com/tight:NoSchedule", cluster(true), taints.Direct, "example.com/tight:NoSchedule"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			via, pair := taints.Resolve(pairs(c.want)[0], c.facts)

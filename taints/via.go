@@ -61,9 +61,6 @@ func HeldKeys(node *Node) []string {
 
 // Facts are what Resolve has to know of the cluster.
 type Facts struct {
-	// LifecycleController: a node-lifecycle-controller reconciles the
-	// well-known pairs. False only where the operator says so.
-	LifecycleController bool
 	// KeepPolicy: the binding of deploy/keep.yaml is there. KeepVersion changes with the
 	// binding and with the policy.
 	KeepPolicy  bool
@@ -111,7 +108,7 @@ func Reserved(key string) (owner string) {
 // Resolve returns how the wanted pair can stay on a Node of this cluster, and
 // the pair to write for that.
 func Resolve(want Pair, cluster Facts) (Via, Pair) {
-	if _, reconciled := LifecycleCondition(want); !reconciled || !cluster.LifecycleController {
+	if _, reconciled := LifecycleCondition(want); !reconciled {
 		return Direct, want
 	}
 	if cluster.KeepPolicy {

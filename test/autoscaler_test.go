@@ -62,7 +62,7 @@ func TestTaintsToClusterAutoscaler(t *testing.T) {
 		}
 		var got []string
 		for _, rule := range cfg.Rules {
-			_, pair := taints.Resolve(rule.Taint.Pair(), taints.Facts{LifecycleController: true, KeepPolicy: test.keep, StandInPrefix: cfg.KeyPrefix})
+			_, pair := taints.Resolve(rule.Taint.Pair(), taints.Facts{KeepPolicy: test.keep, StandInPrefix: cfg.KeyPrefix})
 			got = append(got, fmt.Sprintf("%s %s", rule.Condition, readByAutoscaler(pair.Key)))
 		}
 		slices.Sort(got)

@@ -12,7 +12,7 @@ import (
 // desired renders what the Node should carry: taints, record, held annotation,
 // conditions. It reports whether the Node lacks any of it but the conditions.
 func (s *State) desired(t *turn) (desired taints.Desired, differs bool) {
-	desired = taints.Desired{Owned: s.ledger.mayRemove(t.in.Facts, t.in.Node), Conditions: s.writes.pending}
+	desired = taints.Desired{Owned: s.ledger.mayRemove(t.in.Node), Conditions: s.writes.pending}
 	var held []string
 	for _, d := range s.ledger.desired {
 		desired.Taints = append(desired.Taints, d.Taint())
@@ -137,13 +137,13 @@ func isDesired(all []DesiredTaint, p taints.Pair) bool {
 // otherWay is the same taint as it stands where the policy is there although it
 // has gone, or is not there although it has come.
 func (d DesiredTaint) otherWay() DesiredTaint {
-	if d.Via != taints.StandIn {
+	switch d.Via {
+	case taints.Kept:
 		return d.as(taints.StandIn, d.standIn)
-	}
-	if _, reconciled := taints.LifecycleCondition(d.ruled); reconciled {
+	case taints.StandIn:
 		return d.as(taints.Kept, d.ruled)
 	}
-	return d.as(taints.Direct, d.ruled)
+	return d
 }
 
 // place returns how and as which pair the rule's taint is to stand on the
@@ -166,13 +166,13 @@ func (d DesiredTaint) IsSoft() bool { return d.Level == probes.OK }
 // removed. While there are any, the record stays too. The annotation
 // taintlet.dev/paused always stays: a person put it there. A record that cannot be read is
 // an error: what it names would be forgotten.
-func Cleanup(policy *Policy, facts taints.Facts, node *taints.Node) (desired taints.Desired, stays []taints.Pair, err error) {
+func Cleanup(policy *Policy, node *taints.Node) (desired taints.Desired, stays []taints.Pair, err error) {
 	read := Read(node)
 	if read.recordErr != nil {
 		return desired, nil, read.recordErr
 	}
 	ours := ledger{policy: policy, owned: read.record.Owned}
-	desired.Owned = ours.mayRemove(facts, read)
+	desired.Owned = ours.mayRemove(read)
 	stays = ours.unasked(read, ours.owned)
 	desired.Gone = []string{RepairType}
 	desired.Annotations = map[string]string{taints.HeldAnnotation: ""}

@@ -72,7 +72,6 @@ func starts() []origin {
 		from("the kubelet's condition", with(tainted, "kubelet MemoryPressure True")...),
 		from("restarted", with(tainted, "restart")...),
 		from("written and not heard", with([]string{"writes wait"}, with(tainted, "write lands unheard")...)...),
-		from("without a lifecycle controller", with([]string{"lifecycle-controller absent"}, tainted...)...),
 	}
 }
 

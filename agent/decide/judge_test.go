@@ -343,7 +343,7 @@ func (j *judge) wrote(w *world, before, after *taints.Node, written *job) {
 		switch {
 		case !after.Has(pair) && !isOurs && !isTaken:
 			j.fail("%s of others is removed", pair)
-		case !after.Has(pair) && w.facts.LifecycleController && taints.ControllerWants(before, pair):
+		case !after.Has(pair) && taints.ControllerWants(before, pair):
 			j.fail("%s is removed although the kubelet's condition is True", pair)
 		case !isOurs && after.Has(pair) && slices.Contains(record, pair):
 			if isKept := slices.Contains(taints.HeldKeys(after), pair.Key); !isKept {
@@ -374,7 +374,7 @@ func (j *judge) wrote(w *world, before, after *taints.Node, written *job) {
 	for _, pair := range slices.Clone(j.ours) {
 		switch {
 		case slices.Contains(record, pair):
-		case w.facts.LifecycleController && taints.ControllerWants(written.base.Node, pair): // it is left to the controller
+		case taints.ControllerWants(written.base.Node, pair): // it is left to the controller
 			j.ours = slices.DeleteFunc(slices.Clone(j.ours), func(p taints.Pair) bool { return p == pair })
 		default:
 			j.fail("%s is on the Node and not in the record", pair)

@@ -207,11 +207,10 @@ func (l *ledger) unasked(node *Node, ours []taints.Pair) []taints.Pair {
 // already is taken over: the lifecycle controller put it there and would
 // remove it. A pair that is not desired any more while the kubelet's own
 // condition asks for it is left to that controller.
-func (l *ledger) mayRemove(facts taints.Facts, node *Node) []taints.Pair {
+func (l *ledger) mayRemove(node *Node) []taints.Pair {
 	var pairs []taints.Pair
 	for _, pair := range l.owned {
-		staysAnyway := facts.LifecycleController && taints.ControllerWants(node.Node, pair)
-		if l.canProduce(pair) && (isDesired(l.desired, pair) || !staysAnyway) {
+		if l.canProduce(pair) && (isDesired(l.desired, pair) || !taints.ControllerWants(node.Node, pair)) {
 			pairs = append(pairs, pair)
 		}
 	}

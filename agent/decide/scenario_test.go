@@ -136,7 +136,7 @@ func newWorld() *world {
 	w := &world{
 		cfg:    config.Default(),
 		policy: config.Default().Policy(),
-		facts:  taints.Facts{LifecycleController: true, KeepPolicy: true, KeepVersion: "1", StandInPrefix: taints.DefaultStandInPrefix},
+		facts:  taints.Facts{KeepPolicy: true, KeepVersion: "1", StandInPrefix: taints.DefaultStandInPrefix},
 		slot:   decide.SlotHeld,
 		apiUp:  true,
 	}
@@ -546,9 +546,6 @@ func verbs() map[string]func(w *world, args []string) error {
 			}
 			w.slot = slot
 			return nil
-		},
-		"lifecycle-controller": func(w *world, args []string) error {
-			return choose(args[0], "present", "absent", func(present bool) { w.facts.LifecycleController = present })
 		},
 		"writes": func(w *world, args []string) error {
 			return choose(args[0], "wait", "land", func(wait bool) { w.writesWait = wait })

@@ -52,7 +52,7 @@ func (e event) clears() bool { return e.to == probes.OK }
 func newSim(cfg *decide.Policy) *sim {
 	s := &sim{
 		cfg:   cfg,
-		facts: taints.Facts{LifecycleController: true, KeepPolicy: true, KeepVersion: "1", StandInPrefix: taints.DefaultStandInPrefix},
+		facts: taints.Facts{KeepPolicy: true, KeepVersion: "1", StandInPrefix: taints.DefaultStandInPrefix},
 		now:   epoch(),
 		boot:  decide.Boot{ID: "boot", At: epoch().Add(-time.Hour)},
 		read:  decide.Read(&taints.Node{Name: "host", UID: "1"}),

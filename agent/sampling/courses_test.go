@@ -137,7 +137,7 @@ func newWatched(cfg *config.Config) *watched {
 }
 
 func (w *watched) step(in decide.Inputs) {
-	in.Node, in.Facts, in.Slot = w.node, taints.Facts{LifecycleController: true, StandInPrefix: w.policy.StandInPrefix}, decide.SlotNone
+	in.Node, in.Facts, in.Slot = w.node, taints.Facts{StandInPrefix: w.policy.StandInPrefix}, decide.SlotNone
 	var d decide.Decision
 	if w.state, d = decide.Step(w.policy, w.state, in, time.Now()); d.Desired != nil {
 		w.patches++

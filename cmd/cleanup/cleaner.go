@@ -41,7 +41,6 @@ type cleaner struct {
 	*options
 	client *apiserver.Client
 	policy *decide.Policy
-	facts  taints.Facts
 	// what is to be cleaned up, and the names of the Nodes; none: all.
 	what  string
 	names []string
@@ -142,7 +141,7 @@ func (c *cleaner) isStale(node *taints.Node, now time.Time) bool {
 func (c *cleaner) clean(ctx context.Context, before *taints.Node) error {
 	node := before
 	for range cleanupTries {
-		desired, stays, err := decide.Cleanup(c.policy, c.facts, node)
+		desired, stays, err := decide.Cleanup(c.policy, node)
 		if err != nil {
 			return fmt.Errorf("node %s: it cannot be told which taints are taintlet's, so nothing is removed; remove them and the annotation by hand: %w", node.Name, err)
 		}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/cmd/terminal"
-	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/taints/pace"
 )
@@ -96,8 +95,7 @@ func (o *options) run(ctx context.Context, args []string, stdout io.Writer) erro
 	if err != nil {
 		return err
 	}
-	facts := taints.Facts{LifecycleController: true, StandInPrefix: cfg.KeyPrefix}
-	cleaner := &cleaner{o, client, cfg.Policy(), facts, what, nodes, stdout}
+	cleaner := &cleaner{o, client, cfg.Policy(), what, nodes, stdout}
 	mayRun := what == ofAll
 	if !o.dryRun && what != ofStale { // whose agents were silent for a day
 		couldLook, err := cleaner.await(ctx)

@@ -91,5 +91,5 @@ func Eviction(cfg *config.Config) []string {
 
 // Complete returns the facts of a complete installation, for those who ask no API server.
 func Complete(cfg *config.Config) taints.Facts {
-	return taints.Facts{LifecycleController: true, KeepPolicy: true, StandInPrefix: cfg.KeyPrefix}
+	return taints.Facts{KeepPolicy: true, StandInPrefix: cfg.KeyPrefix}
 }

@@ -99,7 +99,7 @@ func newSimulation(cfg *config.Config, in *input, followUp bool) *simulation {
 		boot:   boot,
 		state:  decide.New(boot, "simulation"),
 		node:   decide.Read(&taints.Node{Name: "simulated", UID: "1", ResourceVersion: "1"}),
-		facts:  taints.Facts{LifecycleController: true, KeepPolicy: true, StandInPrefix: cfg.KeyPrefix},
+		facts:  taints.Facts{KeepPolicy: true, StandInPrefix: cfg.KeyPrefix},
 	}
 	s.heartbeatAt = s.nextHeartbeat()
 	for _, c := range cfg.Conditions {

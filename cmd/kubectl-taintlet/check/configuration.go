@@ -144,7 +144,7 @@ func (s *scene) checkDaemonSets(ctx context.Context) (Line, error) {
 // DaemonSet tolerates by its own template only (AddOrUpdateDaemonPodTolerations in
 // pkg/controller/daemon/util/daemonset_util.go, Kubernetes 1.36).
 func ownTolerated(cfg *config.Config, kept bool) (pairs []taints.Pair) {
-	facts := taints.Facts{LifecycleController: true, KeepPolicy: kept, StandInPrefix: cfg.KeyPrefix}
+	facts := taints.Facts{KeepPolicy: kept, StandInPrefix: cfg.KeyPrefix}
 	for _, rule := range cfg.Policy().Rules {
 		if via, pair := taints.Resolve(rule.Taint.Pair(), facts); via != taints.Kept && pair.Effect == taints.NoSchedule && !rule.IsGraver() {
 			pairs = append(pairs, pair)
