@@ -114,7 +114,7 @@ func (s *State) Reason(name probes.Condition) string {
 	case c.debounce.isClearing():
 		return describe.ReasonRecovering
 	case c.debounce.Level > probes.OK:
-		if reason, _ := c.cause(); classOf(c.last) < bad && reason != "" {
+		if reason := c.reason(); classOf(c.last) < bad && reason != "" {
 			return reason
 		}
 		return c.last.Reason

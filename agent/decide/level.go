@@ -20,18 +20,17 @@ func (s *State) observe(t *turn, o probes.Observation) {
 		c.latches[i].Debouncer = c.latches[i].Next(c.latches[i].judge(o), t.now)
 	}
 	o = t.policy.graded(o)
-	if !c.isSeen() {
-		c.decisive = o
-	}
 	if s.lacksProof(c, o) {
 		o.Hysteresis = true
 	}
+	if o.Level > probes.Unknown { // an Unknown one says nothing of reasons
+		if c.alike++; o.Reason != c.last.Reason {
+			c.alike = 1
+		}
+	}
 	c.last = o
 	c.compare(t.now)
-	if classOf(o) >= bad {
-		c.lastBad = o
-	}
-	c.learnCulprit(o)
+	c.learnCause(o)
 	before := c.debounce
 	policy, _ := t.policy.Condition(c.name)
 	c.fault = c.fault.next(policy, before, o, t.now)
@@ -56,9 +55,14 @@ func (s *State) observe(t *turn, o probes.Observation) {
 		return
 	}
 	c.onset = onset{}
+	former := c.reason()
 	c.debounce, c.since = c.debounce.Enter(target, debounce, t.now), t.now
-	c.decisive = c.reasonFor(target)
-	c.enterReason(t.policy, c.decisive.Reason)
+	if target == probes.OK || classOf(c.last) >= bad || c.decisive.Level <= probes.OK {
+		c.decisive = c.last
+	}
+	if c.addReason(t.policy, former); target == probes.OK {
+		c.ruled = ""
+	}
 	switch {
 	case target == probes.Critical && !s.pause.observes(c.name):
 		s.eviction.at = t.now
@@ -73,24 +77,16 @@ func (s *State) observe(t *turn, o probes.Observation) {
 // seen well since its start what the condition was set for. Before the record is read
 // that may be anything.
 func (s *State) lacksProof(c *condition, o probes.Observation) bool {
-	return o.Level == probes.OK && (slices.Contains(o.NeverHealthy, c.reason) || !s.active.restored && len(o.NeverHealthy) > 0)
+	return o.Level == probes.OK && (slices.Contains(o.NeverHealthy, c.reason()) || !s.active.restored && len(o.NeverHealthy) > 0)
 }
 
-// reasonFor returns the observation that tells why the condition has the level: the
-// newest one, or the newest bad one where the newest is OK and the level is not.
-func (c *condition) reasonFor(level probes.Level) probes.Observation {
-	if level > probes.OK && c.last.Level == probes.OK && c.lastBad.Level > probes.OK {
-		return c.lastBad
-	}
-	return c.last
-}
-
-// learnCulprit takes in who took what is scarce, when that is found only after the sample that
-// decided the level, and how bad it has become.
-func (c *condition) learnCulprit(o probes.Observation) {
+// learnCause takes in what may set the condition, and when it is set, who took what is scarce,
+// when that is found only after the sample that decided the level, and how bad it has become.
+func (c *condition) learnCause(o probes.Observation) {
+	isCause := c.debounce.Level <= probes.OK && classOf(o) >= bad
 	isLate := c.decisive.Level > probes.OK && c.decisive.Culprit.Kind == "" && o.Culprit.Kind != ""
 	isWorse := c.debounce.Level > probes.OK && classOf(o) >= bad && o.Severity > c.decisive.Severity
-	if (isLate && o.Level == c.decisive.Level || isWorse) && o.Reason == c.decisive.Reason {
+	if isCause || (isLate && o.Level == c.decisive.Level || isWorse) && o.Reason == c.decisive.Reason {
 		c.decisive = o
 	}
 }
@@ -144,46 +140,22 @@ func (s *State) mayDegrade(t *turn, c *condition) bool {
 	return false
 }
 
-// next takes in a sample. One with another reason ends the row, an Unknown one says nothing.
-func (r sameReason) next(o probes.Observation) sameReason {
-	switch {
-	case o.Level == probes.Unknown:
-		return r
-	case o.Reason != r.reason:
-		return sameReason{o.Reason, 1}
-	}
-	r.count++
-	return r
-}
-
 // followReason notes the reason of a bad sample besides the one for which the condition was
 // set, once as many samples in a row have it as set a condition. Reasons add up until the
 // condition is OK: each rule sets its taint once at most in that time, so that reasons that
 // alternate make no more writes than there are rules.
 func (c *condition) followReason(policy *Policy, debounce Debounce, o probes.Observation) {
-	c.latest = c.latest.next(o)
-	if c.debounce.Level > probes.OK && classOf(o) >= bad && (o.Certain || c.latest.count >= debounce.BadSamples) {
+	if c.debounce.Level > probes.OK && classOf(o) >= bad && (o.Certain || c.alike >= debounce.BadSamples) {
 		c.addReason(policy, o.Reason)
 	}
 }
 
 // addReason adds a reason that a rule for Degraded names.
 func (c *condition) addReason(policy *Policy, reason string) {
-	if reason == c.reason || !policy.distinguishes(c.name, reason) || slices.Contains(strings.Fields(c.ruled), reason) {
+	if reason == c.reason() || !policy.distinguishes(c.name, reason) || slices.Contains(strings.Fields(c.ruled), reason) {
 		return
 	}
 	c.ruled = strings.TrimSpace(c.ruled + " " + reason)
-}
-
-// enterReason takes over the reason for which the condition has its new level.
-func (c *condition) enterReason(policy *Policy, reason string) {
-	before := c.reason
-	c.reason = reason
-	if c.debounce.Level == probes.OK {
-		c.reason, c.ruled = "", ""
-		return
-	}
-	c.addReason(policy, before)
 }
 
 // isFor reports whether a rule of the condition covers a reason that it has or has had since
@@ -192,7 +164,7 @@ func (c *condition) isFor(rule *Rule) bool {
 	switch {
 	case rule.Condition != c.name:
 		return false
-	case rule.Level > probes.Degraded || rule.Covers(c.reason):
+	case rule.Level > probes.Degraded || rule.Covers(c.reason()):
 		return true
 	}
 	for reason := range strings.FieldsSeq(c.ruled) {

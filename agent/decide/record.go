@@ -233,7 +233,7 @@ func (s *State) record(owned []taints.Pair) record {
 	}
 	for i := range s.conditions {
 		c := &s.conditions[i]
-		entry := recordCondition{Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: s.boot.since(c.debounce.SetAt), Reason: c.reason, Ruled: c.ruled, TokensAt: s.boot.since(c.budget.fullAt), summary: c.summary}
+		entry := recordCondition{Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: s.boot.since(c.debounce.SetAt), Reason: c.reason(), Ruled: c.ruled, TokensAt: s.boot.since(c.budget.fullAt), summary: c.summary}
 		for _, level := range disputed() {
 			if d := *c.disputeOf(level); d != (dispute{}) {
 				if entry.Dispute == nil {
@@ -313,7 +313,9 @@ func (s *State) restore(t *turn) {
 		c.since = earlier(readWall(entry.Since), t.now)
 		c.removals = entry.removals(t.now)
 		if entry.Level > probes.OK {
-			c.reason = describe.Cut(entry.Reason)
+			if reason := describe.Cut(entry.Reason); c.decisive.Reason != reason {
+				c.decisive = probes.Observation{Level: entry.Level, Reason: reason, Message: reason}
+			}
 			for reason := range strings.FieldsSeq(entry.Ruled) {
 				c.addReason(t.policy, reason)
 			}

@@ -61,7 +61,7 @@ func (s *State) differenceOf(t *turn, c *condition) difference {
 	differs := !now.ReadsLike(shown.Outlook) || c.isFalse(t.now)
 	return difference{
 		differs:  differs,
-		isOfBad:  c.debounce.Level > probes.OK && differs || s.isStale(c, t.now) || c.hasMoved(shown.severity),
+		isOfBad:  c.debounce.Level > probes.OK && differs || s.isStale(c, t.now) || c.hasMoved(),
 		isUrgent: now.Suspicion != "" && shown.Suspicion == "",
 	}
 }
@@ -74,7 +74,7 @@ func (s *State) isQuiet(c *condition) bool {
 // isStale reports whether the Node tells a value of a condition that is not OK for longer than
 // people may take it for the present one.
 func (s *State) isStale(c *condition, now time.Time) bool {
-	if c.debounce.Level <= probes.OK || c.last.Level == probes.Unknown || c.shown.value == c.last.Message {
+	if c.debounce.Level <= probes.OK || c.last.Level == probes.Unknown || c.shown.sample.Message == c.last.Message {
 		return false
 	}
 	hash := fnv.New32a()
@@ -106,11 +106,7 @@ func (s *State) adopt(t *turn, c *condition) bool {
 
 // show remembers what the Node's condition says.
 func (s *State) show(c *condition, o describe.Outlook, reported probes.Observation, now time.Time) {
-	severity := c.last.Severity
-	if c.last.Level == probes.Unknown && c.shown != nil {
-		severity = c.shown.severity
-	}
-	c.shown = &rendered{o, c.debounce.Level, c.since, severity, gistOf(reported), s.ledger.unrecorded, reported.Message, now}
+	c.shown = &rendered{o, c.debounce.Level, c.since, reported, s.ledger.unrecorded, now}
 }
 
 // writeConditions renders the conditions when they are due and every probe has taken a
@@ -234,19 +230,18 @@ func (s *State) describe(t *turn, c *condition, o describe.Outlook, reported pro
 	debounce := t.policy.debounce(c.name)
 	d := describe.Condition{
 		Outlook: o, Level: c.debounce.Level, Newest: c.last, Reported: reported, IsBad: classOf(c.last) >= bad,
-		SetAt: c.debounce.SetAt, Good: c.last.Clears,
+		SetFor: c.reason(), SetBy: c.decisive.Message, SetAt: c.debounce.SetAt, Good: c.last.Clears,
 		ClearAfter: c.debounce.ClearAfter(debounce), NoRule: !s.isRuled(t, c), Manual: s.awaitsRemoval(c),
 		Braked: c.onset.braked, Unrecorded: s.ledger.unrecorded,
 	}
-	d.SetFor, d.SetBy = c.cause()
 	if d.NoRule && t.policy.HasRule(c.name, probes.Degraded) {
-		d.NoRuleFor = c.reason
+		d.NoRuleFor = c.reason()
 	}
 	if c.debounce.Level == probes.Critical {
 		d.CriticalAt = c.since
 	}
-	if classOf(c.last) == clear && c.lastBad.Level > probes.OK {
-		d.Good = c.lastBad.Clears // of the sample that is to become good
+	if classOf(c.last) == clear && c.debounce.Level > probes.OK && c.decisive.Clears != "" {
+		d.Good = c.decisive.Clears // of what is to become good
 	}
 	if c.debounce.isDamped(debounce) {
 		d.Damped = c.debounce.flaps()
@@ -259,26 +254,14 @@ func (s *State) isRuled(t *turn, c *condition) bool {
 	return slices.ContainsFunc(t.policy.Rules, func(r Rule) bool { return r.Level == probes.Degraded && c.isFor(&r) })
 }
 
-// cause returns the reason for which the condition was set, and what was found then. A
-// restarted agent knows the reason only.
-func (c *condition) cause() (reason, message string) {
-	if c.decisive.Level > probes.OK {
-		return c.decisive.Reason, c.decisive.Message
-	}
-	return c.reason, c.reason
-}
-
 // rendered is what a Node condition was rendered with.
 type rendered struct {
 	describe.Outlook
 	level      probes.Level
 	since      time.Time
-	severity   int // of its value
-	gist       gist
+	sample     probes.Observation
 	unrecorded bool
-	// value is the message of the sample that it tells, at is when it was told.
-	value string
-	at    time.Time
+	at         time.Time // when it was told
 }
 
 // gist is what a sample says in one word.

@@ -141,15 +141,13 @@ type condition struct {
 	// removals are those of its taints by others.
 	removals describe.Removals
 	// last is the newest observation, decisive that which decided the level, or the worst
-	// with the same reason since then.
+	// with the same reason since then; while the condition is OK, the newest that was not.
+	// Its reason survives a restart.
 	last, decisive probes.Observation
-	// reason is that of the sample that set the condition; empty while it is OK. Unlike
-	// decisive it survives a restart.
-	reason string
 	// ruled are the other reasons that it has had since it was set and that rules name,
-	// separated by spaces; latest counts the newest samples towards the next one.
-	ruled  string
-	latest sameReason
+	// separated by spaces; alike is how many samples in a row have the reason of the newest.
+	ruled string
+	alike int
 	// onset is a Degraded that was not set yet.
 	onset onset
 	// fault is what a repair of the host cures.
@@ -163,12 +161,8 @@ type condition struct {
 	shown   *rendered
 	summary summary
 	// falseSince is since when the samples say something else than the Node; zero: they
-	// say the same. steady is the newest that says the same.
+	// say the same.
 	falseSince time.Time
-	steady     probes.Observation
-	// lastBad is the newest observation that was not OK. It is why a condition
-	// stays Degraded when a sample that is OK ends Critical.
-	lastBad probes.Observation
 	// latches of the severities that its rules name. Each Step has copies of its own.
 	latches []latch
 	// budget meters its clears, those of its early taint, and its steps up to Critical.
@@ -195,7 +189,15 @@ type remembered struct {
 }
 
 func (c *condition) remembered() remembered {
-	return remembered{c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt, c.budget, c.reason, c.ruled, [3]concession{c.disputes[0].conceded, c.disputes[1].conceded, c.disputes[2].conceded}}
+	return remembered{c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt, c.budget, c.reason(), c.ruled, [3]concession{c.disputes[0].conceded, c.disputes[1].conceded, c.disputes[2].conceded}}
+}
+
+// reason is that for which the condition is not OK; empty: it is.
+func (c *condition) reason() string {
+	if c.debounce.Level <= probes.OK {
+		return ""
+	}
+	return c.decisive.Reason
 }
 
 // isSeen reports whether the condition's probe has taken a sample.
@@ -251,21 +253,21 @@ type onset struct {
 // compare takes in whether the newest sample says something else than the Node.
 func (c *condition) compare(now time.Time) {
 	switch {
-	case c.shown == nil || c.shown.gist == gistOf(c.last):
-		c.falseSince, c.steady = time.Time{}, c.last
+	case c.shown == nil || gistOf(c.shown.sample) == gistOf(c.last):
+		c.falseSince = time.Time{}
 	case c.falseSince.IsZero():
 		c.falseSince = now
 	}
 }
 
 // reported returns the sample that the Node condition is to say: the newest one, or while
-// a condition is OK and says something else for a moment only, the newest that says the
-// same as the Node. A heartbeat must not tell noise, which would be told again when it
+// a condition is OK and says something else for a moment only, the one that the Node
+// shows. A heartbeat must not tell noise, which would be told again when it
 // is over.
 func (c *condition) reported(now time.Time) probes.Observation {
 	isMoment := c.shown != nil && !c.falseSince.IsZero() && !c.isFalse(now)
-	if isMoment && !c.saysMore() && !c.steady.Suspicion && classOf(c.steady) < bad {
-		return c.steady
+	if isMoment && !c.saysMore() && !c.shown.sample.Suspicion && classOf(c.shown.sample) < bad {
+		return c.shown.sample
 	}
 	return c.last
 }
@@ -282,9 +284,10 @@ func (c *condition) saysMore() bool {
 }
 
 // hasMoved reports whether the value is far from the one that the Node shows.
-func (c *condition) hasMoved(shown int) bool {
-	by := c.last.Severity - shown
-	return c.debounce.Level > probes.OK && c.last.Level > probes.Unknown && (by >= moved || by <= -moved)
+func (c *condition) hasMoved() bool {
+	shown := c.shown.sample
+	by := c.last.Severity - shown.Severity
+	return c.debounce.Level > probes.OK && c.last.Level > probes.Unknown && shown.Level > probes.Unknown && (by >= moved || by <= -moved)
 }
 
 // suspicion is the reason with which the host suspects itself.
@@ -309,12 +312,6 @@ func (c *condition) summarize(o describe.Outlook, boot Boot, now time.Time) summ
 		next.HeldBy = ""
 	}
 	return next
-}
-
-// sameReason is how many of the newest samples in a row had the same reason.
-type sameReason struct {
-	reason string
-	count  int
 }
 
 // fault is trouble of one condition that a repair of the host cures. It is about samples
