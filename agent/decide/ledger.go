@@ -283,7 +283,7 @@ func (s *State) leaveToNewerRelease(t *turn) {
 	for i := range s.conditions {
 		s.conditions[i].onset, s.conditions[i].shown, s.conditions[i].fault = onset{}, nil, fault{}
 	}
-	s.hostRepair = hostRepair{}
+	s.repairEndedAt = time.Time{}
 	t.notify(Notice{Kind: RecordRefused, Reason: "NewerRecord", Message: describe.RecordNewer()})
 }
 
@@ -297,7 +297,6 @@ func (s *State) observeNode(t *turn) {
 		for i := range s.conditions {
 			s.conditions[i].shown = nil
 		}
-		s.hostRepair.shown = nil
 	}
 	s.eviction.controlPlane = isControlPlane(node.Node)
 	if s.ledger.sets(node) && node.record.Instance.Name == s.active.name {

@@ -33,7 +33,7 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	c.learnCause(o)
 	before := c.debounce
 	policy, _ := t.policy.Condition(c.name)
-	c.fault = c.fault.next(policy, before, o, t.now)
+	c.fault = c.fault.next(policy, o, t.now)
 	c.debounce = before.Next(o, t.now)
 	if !s.active.restored {
 		return

@@ -220,7 +220,7 @@ func (s *State) record(owned []taints.Pair) record {
 		Freed:         s.startup.freed,
 		TokensAt:      s.boot.since(s.upkeep.fullAt),
 		Keep:          s.boot.keep(s.keep),
-		RepairEndedAt: s.boot.since(s.hostRepair.endedAt),
+		RepairEndedAt: s.boot.since(s.repairEndedAt),
 		Conditions:    make(map[probes.Condition]recordCondition, len(s.conditions)),
 	}
 	for _, d := range s.ledger.desired {
@@ -259,7 +259,7 @@ func (s *State) isRevisionDue(t *turn) bool {
 	}
 	d := &l.decided
 	switch {
-	case d.upkeep != s.upkeep || d.freed != s.startup.freed || d.repairEndedAt != s.hostRepair.endedAt || d.keep != s.keep || !slices.Equal(d.desired, l.desired):
+	case d.upkeep != s.upkeep || d.freed != s.startup.freed || d.repairEndedAt != s.repairEndedAt || d.keep != s.keep || !slices.Equal(d.desired, l.desired):
 		return true
 	case l.revision == 0: // without a record, a restart would not know what is ours on the Node
 		return len(l.owned) > 0 && t.in.Node.recordErr == nil && t.in.Node.record.Revision == 0
@@ -272,7 +272,7 @@ func (s *State) isRevisionDue(t *turn) bool {
 func (s *State) revise(t *turn) {
 	l := &s.ledger
 	l.revise(t.now)
-	l.decided = decision{l.uid, s.active.name, s.upkeep, l.desired, s.startup.freed, s.hostRepair.endedAt, s.keep}
+	l.decided = decision{l.uid, s.active.name, s.upkeep, l.desired, s.startup.freed, s.repairEndedAt, s.keep}
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		c.recorded, c.summary = c.remembered(), c.summarize(s.outlook(t, c), s.boot, t.now)

@@ -13,46 +13,47 @@ import (
 // status changes at most twice an hour. The minute is for writes that are late.
 const repairRest = time.Hour + time.Minute
 
-// next takes in a sample. Before it the condition's evidence was that of d.
-func (f fault) next(c Condition, d Debouncer, o probes.Observation, now time.Time) fault {
-	seen, gap := classOf(o), now.Sub(d.seenAt)
-	isGap := !d.seenAt.IsZero() && gap > maxGap
+// fault is trouble of one condition that a repair of the host cures. It is Degraded from the
+// first sample that finds it, and Critical once it has been there for so long that the host
+// needs a repair. It is about samples: damping, the write budget and a pause of its condition do
+// not make it longer.
+type fault struct {
+	Debouncer
+	reason string // of the newest sample that found it
+}
+
+// next takes in a sample. A first good one ends what needs no repair yet.
+func (f fault) next(c Condition, o probes.Observation, now time.Time) fault {
+	isFound := classOf(o) >= bad && slices.Contains(c.Repairable, o.Reason)
 	switch {
-	case seen == none:
-		return f
-	case seen >= bad && slices.Contains(c.Repairable, o.Reason):
-		if f.since.IsZero() || isGap && !f.needed {
-			f = fault{since: now}
-		}
-		f.reason, f.samples, f.isGood, f.goodFor = o.Reason, min(f.samples+1, c.Debounce.BadSamples), false, 0
-		return f
-	case seen == between:
-		f.isGood, f.goodFor = false, 0
-		return f
-	case !f.needed:
-		return fault{}
+	case isFound:
+		o.Level, f.reason = probes.Degraded, o.Reason
+	case o.Level > probes.OK: // trouble of another kind
+		o.Level, o.Hysteresis = probes.OK, false
 	}
-	if f.isGood && !isGap && d.unknownSince.IsZero() {
-		f.goodFor += gap
-	}
-	if f.isGood = true; f.goodFor >= c.Debounce.ClearAfter.Duration {
-		return fault{}
+	isAnew := f.Level <= probes.OK || f.Level == probes.Degraded && !f.seenAt.IsZero() && now.Sub(f.seenAt) > maxGap
+	f.Debouncer = f.Next(o, now)
+	switch {
+	case isFound && isAnew:
+		f.Level, f.SetAt = probes.Degraded, now
+	case f.isClearing() && (f.Level == probes.Degraded || f.held >= c.Debounce.ClearAfter.Duration):
+		f.Level, f.SetAt = probes.OK, time.Time{}
 	}
 	return f
 }
 
 // forget returns the fault without its evidence.
 func (f fault) forget() fault {
-	if !f.needed {
+	if f.Level < probes.Critical {
 		return fault{}
 	}
-	return fault{reason: f.reason, since: f.since, needed: true}
+	return fault{f.Debouncer.forget(), f.reason}
 }
 
 // needsRepair returns the first condition with a fault that makes the host need a repair.
 func (s *State) needsRepair() *condition {
 	for i := range s.conditions {
-		if s.conditions[i].fault.needed {
+		if s.conditions[i].fault.Level == probes.Critical {
 			return &s.conditions[i]
 		}
 	}
@@ -66,18 +67,18 @@ func (s *State) judgeRepair(t *turn) {
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		if s.pause.observes(c.name) { // a repairer would reboot the host
-			c.fault.needed = false
+			c.fault.Level = min(c.fault.Level, probes.Degraded)
 			continue
 		}
 		due, isPending := s.repairDue(t, c)
-		isSeen := c.fault.samples >= t.policy.debounce(c.name).BadSamples
-		if isPending && isSeen && !c.debounce.seenAt.Before(due) && !s.isFaultBraked(t, c) {
-			c.fault.needed = true
+		row := uint32(1)<<t.policy.debounce(c.name).BadSamples - 1
+		if isPending && c.fault.window&row == row && !c.fault.seenAt.Before(due) && !s.isFaultBraked(t, c) {
+			c.fault.Level = probes.Critical
 		}
 	}
 	shown := t.in.Node.Condition(RepairType)
-	if s.needsRepair() == nil && shown != nil && shown.Status == taints.ConditionTrue && t.now.Sub(s.hostRepair.endedAt) >= time.Minute {
-		s.hostRepair.endedAt = t.now
+	if s.needsRepair() == nil && shown != nil && shown.Status == taints.ConditionTrue && t.now.Sub(s.repairEndedAt) >= time.Minute {
+		s.repairEndedAt = t.now
 	}
 }
 
@@ -85,12 +86,12 @@ func (s *State) judgeRepair(t *turn) {
 // fault until then; false: nothing points there.
 func (s *State) repairDue(t *turn, c *condition) (time.Time, bool) {
 	f := &c.fault
-	if f.needed || f.samples == 0 || classOf(c.last) < bad || c.last.Reason != f.reason || c.debounce.Level <= probes.OK {
+	if f.Level != probes.Degraded || f.class != bad || !f.unknownSince.IsZero() || c.debounce.Level <= probes.OK {
 		return time.Time{}, false
 	}
-	due := f.since.Add(t.policy.RepairAfter)
-	if !s.hostRepair.endedAt.IsZero() && s.needsRepair() == nil {
-		due = later(due, s.hostRepair.endedAt.Add(repairRest))
+	due := f.SetAt.Add(t.policy.RepairAfter)
+	if !s.repairEndedAt.IsZero() && s.needsRepair() == nil {
+		due = later(due, s.repairEndedAt.Add(repairRest))
 	}
 	return due, true
 }
@@ -108,21 +109,21 @@ func (s *State) isFaultBraked(t *turn, c *condition) bool {
 func (s *State) restoreRepair(t *turn) {
 	node, r := t.in.Node, t.in.Node.record
 	shown := node.Condition(RepairType)
-	s.hostRepair = hostRepair{endedAt: r.timeline(s.boot, t.now).past(r.RepairEndedAt)}
+	s.repairEndedAt = r.timeline(s.boot, t.now).past(r.RepairEndedAt)
 	if shown != nil && shown.Status == taints.ConditionFalse && shown.Reason == describe.ReasonCooldown {
-		s.hostRepair.endedAt = later(s.hostRepair.endedAt, earlier(shown.LastTransitionTime, t.now))
+		s.repairEndedAt = later(s.repairEndedAt, earlier(shown.LastTransitionTime, t.now))
 	}
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		policy, _ := t.policy.Condition(c.name)
 		since := s.recordedFault(t, c)
 		if slices.Contains(policy.Repairable, shownReason(shown)) {
-			if c.fault.since = since; since.IsZero() {
-				c.fault.since = earlier(shown.LastTransitionTime, t.now)
+			if c.fault.SetAt = since; since.IsZero() {
+				c.fault.SetAt = earlier(shown.LastTransitionTime, t.now)
 			}
-			c.fault.reason, c.fault.needed = shown.Reason, true
-		} else if c.debounce.class != clear && !since.IsZero() && (c.fault.since.IsZero() || since.Before(c.fault.since)) {
-			c.fault.since = since
+			c.fault.reason, c.fault.Level = shown.Reason, probes.Critical
+		} else if c.debounce.class != clear && !since.IsZero() && (c.fault.SetAt.IsZero() || since.Before(c.fault.SetAt)) {
+			c.fault.SetAt, c.fault.Level = since, probes.Degraded
 		}
 	}
 }
@@ -151,20 +152,20 @@ func shownReason(shown *taints.NodeCondition) string {
 // describeRepair returns what the Node's condition is rendered from.
 func (s *State) describeRepair(t *turn) describe.Repair {
 	var d describe.Repair
-	if at := s.hostRepair.endedAt; !at.IsZero() && t.now.Before(at.Add(repairRest)) {
+	if at := s.repairEndedAt; !at.IsZero() && t.now.Before(at.Add(repairRest)) {
 		d.Rested = at.Add(repairRest)
 	}
 	if c := s.needsRepair(); c != nil {
-		d = describe.Repair{Needed: true, Kind: ConditionType(c.name), Reason: c.fault.reason, Since: c.fault.since}
-		if c.fault.isGood && c.debounce.unknownSince.IsZero() {
-			d.Next = c.debounce.seenAt.Add(t.policy.debounce(c.name).ClearAfter.Duration - c.fault.goodFor)
+		d = describe.Repair{Needed: true, Kind: ConditionType(c.name), Reason: c.fault.reason, Since: c.fault.SetAt}
+		if c.fault.isClearing() {
+			d.Next = c.fault.goodAt(t.policy.debounce(c.name), t.now)
 		}
 		return d
 	}
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		if due, isPending := s.repairDue(t, c); isPending {
-			d.Kind, d.Reason, d.Since, d.Next = ConditionType(c.name), c.fault.reason, c.fault.since, due
+			d.Kind, d.Reason, d.Since, d.Next = ConditionType(c.name), c.fault.reason, c.fault.SetAt, due
 			d.Braked, d.Observed = s.isFaultBraked(t, c), s.pause.observes(c.name)
 			return d
 		}
@@ -172,22 +173,21 @@ func (s *State) describeRepair(t *turn) describe.Repair {
 	return d
 }
 
-// repairDifference is how that differs from what the Node shows.
+// repairDifference is how that differs from what the Node shows, or is about to.
 func (s *State) repairDifference(t *turn) difference {
-	now, stands := s.describeRepair(t), t.in.Node.Condition(RepairType)
-	if s.hostRepair.shown == nil && stands != nil {
-		if next := now.Node(RepairType, t.now); stands.Status == next.Status && stands.Reason == next.Reason && stands.Message == next.Message {
-			s.hostRepair.shown = &now
-		}
+	told, next := t.in.Node.Condition(RepairType), s.describeRepair(t).Node(RepairType, t.now)
+	if last := len(s.writes.pending) - 1; last >= 0 {
+		told = &s.writes.pending[last]
 	}
-	if s.hostRepair.shown == nil || s.hostRepair.shown.Needed != now.Needed {
-		return difference{isNew: true}
+	isTrue := func(c *taints.NodeCondition) bool { return c != nil && c.Status == taints.ConditionTrue }
+	differs := told == nil || told.Status != next.Status || told.Reason != next.Reason || told.Message != next.Message
+	return difference{
+		isNew: isTrue(told) != isTrue(&next), differs: differs,
+		isOfBad: differs && (told == nil || isTrue(told) || isTrue(&next)),
 	}
-	differs := stands == nil || (stands.Status == taints.ConditionTrue) != now.Needed || !now.ReadsLike(*s.hostRepair.shown)
-	return difference{differs: differs, isOfBad: differs && (now.Needed || stands == nil || stands.Status == taints.ConditionTrue)}
 }
 
 // NeedsRepair reports whether a condition has a fault for which the host needs a repair.
 func (s *State) NeedsRepair(name probes.Condition) bool {
-	return s.known(name).fault.needed
+	return s.known(name).fault.Level == probes.Critical
 }

@@ -125,9 +125,7 @@ func (s *State) writeConditions(t *turn, landed bool) {
 		s.show(c, now, reported, t.now)
 		c.compare(t.now)
 	}
-	needed := s.describeRepair(t)
-	s.hostRepair.shown = &needed
-	r.pending = append(r.pending, needed.Node(RepairType, t.now))
+	r.pending = append(r.pending, s.describeRepair(t).Node(RepairType, t.now)) // the last: see repairDifference
 }
 
 // isSummaryDue reports whether the record does not say what the conditions say that are

@@ -19,15 +19,17 @@ type State struct {
 	conditions conditions
 	// upkeep meters what no condition asks for: repairs of what others undid, the end of a
 	// pause, lower values, and the removal of the start-up taint.
-	upkeep     bucket
-	active     active
-	ledger     ledger
-	pause      pause
-	eviction   eviction
-	writes     conditionWrites
-	startup    startup
-	hostRepair hostRepair
-	keep       keepFailure
+	upkeep   bucket
+	active   active
+	ledger   ledger
+	pause    pause
+	eviction eviction
+	writes   conditionWrites
+	startup  startup
+	// repairEndedAt is when the Node most recently said that its host needs a repair, and it
+	// did not.
+	repairEndedAt time.Time
+	keep          keepFailure
 }
 
 // New returns the State of an agent that has just started and seen nothing.
@@ -60,14 +62,6 @@ type eviction struct {
 	controlPlane bool
 	// waits: people know that an eviction waits for a slot.
 	waits bool
-}
-
-// hostRepair is what a State knows of the repair of its host.
-type hostRepair struct {
-	// endedAt is when the Node most recently said that the host needs one, and it did not.
-	endedAt time.Time
-	// shown is what the Node's condition says; nil: this process has not compared it yet.
-	shown *describe.Repair
 }
 
 // startup is what a State knows of the taint with which its Node has registered.
@@ -303,7 +297,7 @@ func (c *condition) summarize(o describe.Outlook, boot Boot, now time.Time) summ
 	removals := recent(c.removals, now)
 	next := summary{
 		Since: wallText(c.since), ClearsAt: wallText(o.Clears), HeldBy: o.Held, Flaps: c.debounce.flaps(),
-		Removals: removals.Count, RemovedBy: removals.By, RemovedAt: wallText(removals.At), FaultSince: boot.since(c.fault.since),
+		Removals: removals.Count, RemovedBy: removals.By, RemovedAt: wallText(removals.At), FaultSince: boot.since(c.fault.SetAt),
 	}
 	if c.debounce.Level == probes.OK && now.Sub(c.debounce.SetAt) >= flapsFor {
 		next.Flaps = 0
@@ -312,20 +306,4 @@ func (c *condition) summarize(o describe.Outlook, boot Boot, now time.Time) summ
 		next.HeldBy = ""
 	}
 	return next
-}
-
-// fault is trouble of one condition that a repair of the host cures. It is about samples
-// and not about the level: damping, the write budget and a pause do not make it longer.
-type fault struct {
-	// reason is that of the newest sample that found it, since when it is there without a
-	// good sample in between. Zero: there is none.
-	reason string
-	since  time.Time
-	// samples is how many in a row found it, as this process saw them.
-	samples int
-	// isGood: the newest valid sample did not find it. goodFor is for how long none has.
-	isGood  bool
-	goodFor time.Duration
-	// needed: it has been there for so long that the host needs a repair.
-	needed bool
 }

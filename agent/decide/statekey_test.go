@@ -76,7 +76,7 @@ var fields = map[string]how{
 	"recordKeep.Until": {act: sinceBoot, old: time.Second},
 
 	"Debouncer.window": {act: window}, "process.spent": {act: some},
-	"Debouncer.held": {act: atMost, old: time.Hour}, "evidence.held": {act: atMost, old: 2 * time.Minute}, "fault.goodFor": {act: atMost, old: 2 * time.Minute},
+	"Debouncer.held": {act: atMost, old: time.Hour}, "evidence.held": {act: atMost, old: 2 * time.Minute},
 
 	"dispute.until": {old: time.Second}, "dispute.lostAt": {old: 61 * time.Second}, "bucket.fullAt": {old: time.Second},
 	"Debouncer.SetAt": {old: 6 * time.Hour}, "remembered.setAt": {act: dropped}, "Debouncer.seenAt": {old: 12 * time.Minute}, "Debouncer.unknownSince": {old: 6 * time.Minute},

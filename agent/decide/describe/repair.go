@@ -35,14 +35,6 @@ type Repair struct {
 	Observed bool
 }
 
-// ReadsLike reports whether both are rendered in the same words.
-func (r Repair) ReadsLike(other Repair) bool {
-	for _, each := range []*Repair{&r, &other} {
-		each.Since, each.Next, each.Rested = each.Since.Truncate(time.Minute), nextMinute(each.Next), nextMinute(each.Rested)
-	}
-	return r == other
-}
-
 // Node makes the Node condition of that type.
 func (r Repair) Node(kind string, now time.Time) taints.NodeCondition {
 	c := taints.NodeCondition{Type: kind, Status: taints.ConditionFalse, Reason: ReasonNoRepair}
