@@ -180,11 +180,15 @@ func (s *State) repairDifference(t *turn) difference {
 		told = &s.writes.pending[last]
 	}
 	isTrue := func(c *taints.NodeCondition) bool { return c != nil && c.Status == taints.ConditionTrue }
-	differs := told == nil || told.Status != next.Status || told.Reason != next.Reason || told.Message != next.Message
-	return difference{
-		isNew: isTrue(told) != isTrue(&next), differs: differs,
-		isOfBad: differs && (told == nil || isTrue(told) || isTrue(&next)),
+	switch {
+	case isTrue(told) != isTrue(&next):
+		return isNew
+	case told != nil && told.Status == next.Status && told.Reason == next.Reason && told.Message == next.Message:
+		return same
+	case told != nil && !isTrue(&next):
+		return differs
 	}
+	return ofBad
 }
 
 // NeedsRepair reports whether a condition has a fault for which the host needs a repair.

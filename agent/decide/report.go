@@ -25,17 +25,19 @@ func (r *conditionWrites) follow(in Inputs) {
 // for the heartbeat. A suspicion that begins is reported at once, since others decide by
 // it. Every other difference waits until the last report is written, and then for its turn.
 func (s *State) areConditionsDue(t *turn, landed bool) bool {
-	r, all := &s.writes, difference{isNew: s.writes.refresh}.and(s.repairDifference(t))
+	r, all := &s.writes, s.repairDifference(t)
 	for i := range s.conditions {
-		all = all.and(s.differenceOf(t, &s.conditions[i]))
+		all = max(all, s.differenceOf(t, &s.conditions[i]))
 	}
-	if all.isNew || !t.Adopted.IsZero() {
-		return all.isNew
+	if r.refresh || all == isNew {
+		return true
 	}
-	isTurn := func(reports int) bool { return t.now.Sub(r.updates[reports-1]) >= updatesWithin }
-	mayWrite := len(r.pending) == 0 && landed
-	isDue := all.isUrgent || mayWrite && (all.isOfBad && isTurn(updatesEach) || all.differs && isTurn(1))
-	if !isDue {
+	before := r.updates[0] // what may wait for its turn waits since this one
+	if all == ofBad {
+		before = r.updates[updatesEach-1]
+	}
+	mayWrite := len(r.pending) == 0 && landed && t.now.Sub(before) >= updatesWithin
+	if all == same || !t.Adopted.IsZero() || all < urgent && !mayWrite {
 		return false
 	}
 	copy(r.updates[1:], r.updates[:])
@@ -45,25 +47,31 @@ func (s *State) areConditionsDue(t *turn, landed bool) bool {
 
 func (s *State) differenceOf(t *turn, c *condition) difference {
 	if c.shown == nil {
-		return difference{isNew: !s.adopt(t, c)}
+		if s.adopt(t, c) {
+			return same
+		}
+		return isNew
 	}
 	shown := c.shown
-	if shown.level != c.debounce.Level || shown.since != c.since || shown.unrecorded != s.ledger.unrecorded {
-		return difference{isNew: true}
-	}
-	if t.in.Node.Condition(ConditionType(c.name)) == nil {
-		return difference{differs: true, isOfBad: true} // somebody removed it
-	}
-	if s.isQuiet(c) {
-		return difference{} // as almost always
+	switch {
+	case shown.level != c.debounce.Level || shown.since != c.since || shown.unrecorded != s.ledger.unrecorded:
+		return isNew
+	case t.in.Node.Condition(ConditionType(c.name)) == nil:
+		return ofBad // somebody removed it
+	case s.isQuiet(c): // as almost always
+		return same
 	}
 	now := s.outlook(t, c)
-	differs := !now.ReadsLike(shown.Outlook) || c.isFalse(t.now)
-	return difference{
-		differs:  differs,
-		isOfBad:  c.debounce.Level > probes.OK && differs || s.isStale(c, t.now) || c.hasMoved(),
-		isUrgent: now.Suspicion != "" && shown.Suspicion == "",
+	isOther := !now.ReadsLike(shown.Outlook) || c.isFalse(t.now)
+	switch {
+	case now.Suspicion != "" && shown.Suspicion == "":
+		return urgent
+	case c.debounce.Level > probes.OK && isOther || s.isStale(c, t.now) || c.hasMoved():
+		return ofBad
+	case isOther:
+		return differs
 	}
+	return same
 }
 
 // isQuiet reports whether a condition says no more than its value, as on the Node.
@@ -338,14 +346,13 @@ const (
 	falseAfter = 20 * time.Second
 )
 
-// difference is how a condition, or all, differ from what the Node shows.
-type difference struct {
-	isNew    bool // the Node shows another level, or this process has shown nothing yet
-	differs  bool // something else is waited for
-	isOfBad  bool // the condition is not OK, and that is so or its value has moved
-	isUrgent bool // a suspicion begins
-}
+// difference is how a condition, or all, differ from what the Node shows: the greatest.
+type difference int
 
-func (d difference) and(other difference) difference {
-	return difference{d.isNew || other.isNew, d.differs || other.differs, d.isOfBad || other.isOfBad, d.isUrgent || other.isUrgent}
-}
+const (
+	same    difference = iota
+	differs            // something else is waited for
+	ofBad              // the condition is not OK, and that is so or its value has moved
+	urgent             // a suspicion begins
+	isNew              // the Node shows another level, or this process has shown nothing yet
+)
