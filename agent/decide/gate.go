@@ -87,13 +87,14 @@ func (s *State) gateOfTaints(t *turn, c *condition, level probes.Level) (describ
 // pauseGate holds what adds something while a person or the maintenance of the Node stops
 // that. What is only observed gets its level as always, and no taint.
 func (s *State) pauseGate(t *turn, r request) (describe.Hold, time.Time) {
+	held := s.pause.holds(r.c.name)
 	switch {
-	case !r.adds(t) || r.taint == nil && s.pause.observes(r.c.name):
+	case held == "" || !r.adds(t) || r.taint == nil && s.pause.observes(r.c.name):
 		return "", time.Time{}
-	case s.pause.isEnding(r.c.name):
+	case t.in.Node != nil && PausedBy(t.in.Node.Node, t.policy, r.c.name) == "": // it ends with a token
 		return describe.HeldWriteBudget, s.upkeep.nextAt(t.policy.Upkeep)
 	}
-	return s.pause.holds(r.c.name), time.Time{}
+	return held, time.Time{}
 }
 
 // brakeGate holds a new Degraded while the fleet has the same condition.

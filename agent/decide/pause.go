@@ -26,13 +26,7 @@ type pause struct {
 	// observed are those of which no taint is to be on the Node, by the configuration or by
 	// the Node's annotation, in the configuration's order.
 	observed []probes.Condition
-	// ending are those of the conditions whose pause is over, but for a token of the
-	// write budget.
-	ending []probes.Condition
 }
-
-// isEnding reports whether the pause of a condition waits for its end.
-func (p pause) isEnding(name probes.Condition) bool { return slices.Contains(p.ending, name) }
 
 // has reports whether additions for a condition are stopped.
 func (p pause) has(name probes.Condition) bool { return p.holds(name) != "" }
@@ -130,7 +124,6 @@ func (p pause) endsFor(next pause) bool {
 func (s *State) followPause(t *turn) {
 	next := pauseOf(t.in.Node.Node, t.policy)
 	if next.equal(s.pause) {
-		s.pause.ending = nil
 		return
 	}
 	forgiven := false
@@ -140,7 +133,6 @@ func (s *State) followPause(t *turn) {
 			s.pause.conditions = inOrder(slices.Concat(s.pause.conditions, next.conditions), t.policy)
 			s.pause.observed = inOrder(slices.Concat(s.pause.observed, next.observed), t.policy)
 			s.pause.maintenance = cmp.Or(next.maintenance, s.pause.maintenance)
-			s.pause.ending = slices.DeleteFunc(t.policy.names(), func(name probes.Condition) bool { return !s.pause.has(name) || next.has(name) })
 			return
 		}
 		forgiven = s.forgive(next)

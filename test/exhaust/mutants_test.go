@@ -58,7 +58,7 @@ func mutants() []mutant {
 		{"gate.go", `t.in.Slot != SlotHeld && r.adds(t)`, `t.in.Slot == SlotNone && r.adds(t)`},
 		{"gate.go", `r.level == probes.Critical && r.taint == nil ||`, `r.level == probes.OK && r.taint == nil ||`},
 		{"gate.go", `return r.c.disputeOf(r.level).holds(), time.Time{}`, `return r.c.disputeOf(min(r.level, probes.Degraded)).holds(), time.Time{}`},
-		{"gate.go", `case s.pause.isEnding(r.c.name):`, `case false:`},
+		{"gate.go", `case t.in.Node != nil && PausedBy(t.in.Node.Node, t.policy, r.c.name) == "":`, `case false:`},
 		{"gate.go", `if t.now.Before(next) {`, `if false {`},
 		{"ledger.go", `if before.Produces(pair) && !policy.Produces(pair) && !slices.Contains(l.dropped, pair) {`, `if false {`},
 		{"ledger.go", `seen != l.landed && reached(seen, l.landed)`, `seen != l.landed`},
