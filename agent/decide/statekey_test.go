@@ -130,12 +130,9 @@ func (k *keyer) value(v reflect.Value, h how) {
 	case dropped:
 		return
 	case sinceBoot:
-		if v.Kind() == reflect.Pointer {
-			if v.IsNil() {
-				k.out = append(k.out, '-')
-				return
-			}
-			v = v.Elem()
+		if v.Int() == 0 { // none
+			k.out = append(k.out, '-')
+			return
 		}
 		k.relative(int64((time.Duration(v.Int())-k.boot)/time.Second), 0, h.old)
 		return
