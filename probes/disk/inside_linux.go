@@ -3,10 +3,8 @@ package disk
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,18 +14,15 @@ func isWholeHost(root string) bool { return filepath.Clean(root) == "/" }
 
 // openInside opens the path as a process would whose root is root: an absolute
 // symbolic link and .. stay inside. The descriptor is good for asking about the
-// file and for resolving names in it (O_PATH). os.Root refuses absolute links, and
-// openat2(2) is missing before Linux 5.6 and refused by security profiles older than it.
+// file and for resolving names in it (O_PATH).
+//
+// os.Root refuses absolute links. openat2(2) is missing before Linux 5.6 and refused by
+// security profiles older than it, so it is used only where the root is another one.
 func openInside(root, path string) (descriptor int, err error) {
-	if !isWholeHost(root) {
-		path, err = walk(root, path)
-	}
-	if err == nil {
-		// O_DIRECTORY makes the kernel mount what autofs mounts on demand.
-		descriptor, err = openAt(path, unix.O_DIRECTORY)
-	}
-	if errors.Is(err, unix.ENOTDIR) && path != "" {
-		descriptor, err = openAt(path, 0)
+	// O_DIRECTORY makes the kernel mount what autofs mounts on demand.
+	descriptor, err = open(root, path, unix.O_DIRECTORY)
+	if errors.Is(err, unix.ENOTDIR) {
+		descriptor, err = open(root, path, 0)
 	}
 	if err != nil {
 		return -1, fmt.Errorf("opening: %w", err)
@@ -35,55 +30,24 @@ func openInside(root, path string) (descriptor int, err error) {
 	return descriptor, nil
 }
 
-// mostLinks is how many symbolic links a path may lead through, as in the kernel
-// (MAXSYMLINKS in include/linux/namei.h).
-const mostLinks = 40
-
-// walk returns the name, without links, of what a path leads to inside a root. It may go
-// astray where others rename directories at the same time.
-func walk(root, path string) (name string, err error) {
-	if _, err := os.Stat(root); err != nil {
-		// Not wrapped, because a missing root is trouble, unlike a missing path in it.
-		return "", fmt.Errorf("the host's root: %v", err) //nolint:errorlint // on purpose
+// open opens a path under root in order to ask about the file.
+func open(root, path string, flags int) (descriptor int, err error) {
+	flags |= unix.O_PATH | unix.O_CLOEXEC
+	top := unix.AT_FDCWD
+	how := unix.OpenHow{Flags: uint64(flags), Resolve: unix.RESOLVE_IN_ROOT}
+	if !isWholeHost(root) {
+		if top, err = unix.Open(root, unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY, 0); err != nil {
+			// Not wrapped, because a missing root is trouble, unlike a missing path in it.
+			return -1, fmt.Errorf("the host's root: %v", err) //nolint:errorlint // on purpose
+		}
+		defer unix.Close(top) //nolint:errcheck // nothing was written
 	}
-	inside, links := "/", 0 // inside has no links and is a directory, but for the last name
-	for rest := strings.Split(path, "/"); len(rest) > 0; {
-		name := rest[0]
-		rest = rest[1:]
-		next := filepath.Join(inside, name)
-		if name == "" || name == "." || name == ".." {
-			inside = next
-			continue
-		}
-		file, err := os.Lstat(filepath.Join(root, next))
-		switch {
-		case err != nil:
-			return "", err
-		case file.Mode()&fs.ModeSymlink == 0 && !file.IsDir() && len(rest) > 0:
-			return "", unix.ENOTDIR
-		case file.Mode()&fs.ModeSymlink == 0:
-			inside = next
-			continue
-		}
-		target, err := os.Readlink(filepath.Join(root, next))
-		if links++; err == nil && links > mostLinks {
-			err = unix.ELOOP
-		}
-		if err != nil {
-			return "", err
-		}
-		if filepath.IsAbs(target) {
-			inside = "/"
-		}
-		rest = append(strings.Split(target, "/"), rest...)
-	}
-	return filepath.Join(root, inside), nil
-}
-
-// openAt opens a path in order to ask about the file.
-func openAt(path string, flags int) (descriptor int, err error) {
 	err = uninterrupted(func() (err error) {
-		descriptor, err = unix.Open(path, unix.O_PATH|unix.O_CLOEXEC|flags, 0)
+		if isWholeHost(root) {
+			descriptor, err = unix.Open(path, flags, 0)
+		} else {
+			descriptor, err = unix.Openat2(top, path, &how)
+		}
 		return err
 	})
 	return descriptor, err
@@ -94,11 +58,12 @@ func openDirectory(root, path string) (*os.Root, error) {
 	if isWholeHost(root) {
 		return os.OpenRoot(path)
 	}
-	name, err := walk(root, path)
+	descriptor, err := openInside(root, path)
 	if err != nil {
-		return nil, fmt.Errorf("opening: %w", err)
+		return nil, err
 	}
-	return os.OpenRoot(name)
+	defer unix.Close(descriptor) //nolint:errcheck // nothing was written
+	return os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", descriptor))
 }
 
 // uninterrupted repeats a system call that a signal interrupted. Go's scheduler

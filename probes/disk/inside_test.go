@@ -3,7 +3,6 @@ package disk
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,9 +39,9 @@ func tree(t testing.TB, names ...string) (root string) {
 }
 
 // opening is what opening a path leads to: the file's inode, or an error.
-func opening(t testing.TB, open func(root, path string) (int, error), root, path string) string {
+func opening(t testing.TB, root, path string) string {
 	t.Helper()
-	descriptor, err := open(root, path)
+	descriptor, err := openInside(root, path)
 	if err != nil {
 		return errorText(err)
 	}
@@ -52,40 +51,6 @@ func opening(t testing.TB, open func(root, path string) (int, error), root, path
 		t.Fatal(err)
 	}
 	return fmt.Sprint("inode ", file.Ino)
-}
-
-// resolve lets the kernel resolve the path, by which ours is checked.
-func resolve(root, path string) (descriptor int, err error) {
-	top, err := openAt(root, unix.O_DIRECTORY)
-	if err != nil {
-		// Not wrapped, because a missing root is trouble, unlike a missing path
-		// in it.
-		return -1, fmt.Errorf("the host's root: %v", err) //nolint:errorlint // on purpose
-	}
-	defer unix.Close(top) //nolint:errcheck // nothing was written
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT}
-	open := func() (err error) {
-		descriptor, err = unix.Openat2(top, path, &how)
-		return err
-	}
-	// O_DIRECTORY makes the kernel mount what autofs mounts on demand.
-	err = uninterrupted(open)
-	if errors.Is(err, unix.ENOTDIR) {
-		how.Flags &^= unix.O_DIRECTORY
-		err = uninterrupted(open)
-	}
-	return descriptor, err
-}
-
-// waysInside are the two ways to open a path inside a root.
-var waysInside = map[string]func(root, path string) (int, error){"openat2": resolve, "walk": openInside}
-
-// hasOpenat2 skips the test of openat2 where the kernel lacks it.
-func hasOpenat2(t testing.TB, way string) {
-	t.Helper()
-	if _, err := resolve("/", "."); way == "openat2" && err != nil {
-		t.Skipf("no openat2 here: %v", err)
-	}
 }
 
 func TestLinksStayInsideTheRoot(t *testing.T) {
@@ -124,57 +89,14 @@ func TestLinksStayInsideTheRoot(t *testing.T) {
 		strings.Repeat("/self", 39) + "/up": inode("var/lib"),
 		strings.Repeat("/self", 41):         loop,
 	} {
-		for name, way := range waysInside {
-			t.Run(name+path, func(t *testing.T) {
-				hasOpenat2(t, name)
-				if got := opening(t, way, root, path); got != want {
-					t.Errorf("%s, want %s", got, want)
-				}
-			})
+		if got := opening(t, root, path); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
 }
 
-// TestWalkAgreesWithTheKernel compares the two ways on trees of random links.
-func TestWalkAgreesWithTheKernel(t *testing.T) {
-	t.Parallel()
-	hasOpenat2(t, "openat2")
-	random := rand.New(rand.NewPCG(3, 4))
-	somePath := func() string {
-		parts := make([]string, 1+random.IntN(5))
-		for i := range parts {
-			parts[i] = []string{"a", "b", "c", "d", "..", ".", ""}[random.IntN(7)]
-		}
-		return strings.Join(parts, "/")
-	}
-	outcomes := map[string]int{}
-	for range 60 {
-		root := tree(t, "a/a/", "b/c/", "c")
-		for range 12 {
-			target := somePath()
-			if target == "" {
-				continue
-			}
-			// Where the name is taken or the directory is none, the tree has one link less.
-			os.Symlink(target, filepath.Join(root, []string{"a/b", "b/a", "d", "a/a/c", "b/c/d", "a/d"}[random.IntN(6)])) //nolint:errcheck // see above
-		}
-		for range 50 {
-			path := "/" + somePath()
-			kernel, ours := opening(t, resolve, root, path), opening(t, openInside, root, path)
-			if kernel != ours {
-				t.Errorf("%s: openat2 says %s, the walk %s", path, kernel, ours)
-			}
-			kind, _, _ := strings.Cut(ours, " ")
-			outcomes[kind]++
-		}
-	}
-	if len(outcomes) < 4 { // an inode, ENOENT, ENOTDIR and ELOOP begin with words of their own
-		t.Errorf("the trees are too simple: %v", outcomes)
-	}
-}
-
-// TestWaysInsideLeaveNoDescriptor counts the open files of this process.
-func TestWaysInsideLeaveNoDescriptor(t *testing.T) {
+// TestPathsLeaveNoDescriptor counts the open files of this process.
+func TestPathsLeaveNoDescriptor(t *testing.T) {
 	root := tree(t, "a/b/c/", "a/link -> /a/b/c", "loop -> loop")
 	count := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")
@@ -186,9 +108,7 @@ func TestWaysInsideLeaveNoDescriptor(t *testing.T) {
 	before := count()
 	for range 100 {
 		for _, path := range []string{"/a/b/../link", "/a/b/c", "/loop", "/a/none", "/", "/a/.."} {
-			for _, way := range waysInside {
-				opening(t, way, root, path)
-			}
+			opening(t, root, path)
 		}
 	}
 	if after := count(); after > before+50 { // other tests open files too
@@ -233,28 +153,7 @@ func TestWriteDirectoryIsUnderTheRoot(t *testing.T) {
 
 func BenchmarkSampleInside(b *testing.B) {
 	root := tree(b, "var/snap/microk8s/common/kubelet/", "var/lib/kubelet -> /var/snap/microk8s/common/kubelet")
-	for name, way := range waysInside {
-		b.Run(name, func(b *testing.B) {
-			hasOpenat2(b, name)
-			for b.Loop() {
-				opening(b, way, root, "/var/lib/kubelet")
-			}
-		})
+	for b.Loop() {
+		opening(b, root, "/var/lib/kubelet")
 	}
-}
-
-func FuzzWalk(f *testing.F) {
-	root := tree(f, "a/b/", "a/link -> /a/b", "up -> ../..", "loop -> loop", "file")
-	for _, path := range []string{"/a/link", "/up/a", "/loop", "/file/..", "//", "a\x00b", "..", "\xff"} {
-		f.Add(path)
-	}
-	hasOpenat2(f, "openat2")
-	f.Fuzz(func(t *testing.T, path string) {
-		if path == "" || strings.ContainsRune(path, 0) || len(path) >= unix.PathMax {
-			t.Skip("no path that the kernel takes")
-		}
-		if kernel, ours := opening(t, resolve, root, path), opening(t, openInside, root, path); kernel != ours {
-			t.Errorf("%q: openat2 says %s, the walk %s", path, kernel, ours)
-		}
-	})
 }

@@ -29,7 +29,6 @@ build probes/consumers FuzzShared
 build probes/consumers FuzzStat
 build probes/disk FuzzMounts
 build probes/disk FuzzStatfs
-build probes/disk FuzzWalk
 build probes/memory FuzzParseEvictableARC
 build probes/memory FuzzReadMeminfo
 build probes/memory FuzzReclaims
