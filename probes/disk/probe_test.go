@@ -222,6 +222,7 @@ func TestDiskFailuresInARow(t *testing.T) {
 	d := fakeDisk([]string{"/"}, func(path string) (fileSystem, error) { return half(path), err })
 	for _, broken := range []error{
 		syscall.EIO, syscall.EUCLEAN, syscall.EBADMSG, syscall.ENODEV, syscall.ENXIO, syscall.ENOLINK, syscall.EREMOTEIO, syscall.ENODATA,
+		syscall.EBADE, syscall.EILSEQ,
 		syscall.ENOTCONN, syscall.ESHUTDOWN, syscall.ECONNABORTED, syscall.ESTALE, syscall.ETIMEDOUT, syscall.EHOSTDOWN,
 	} {
 		err = broken

@@ -125,8 +125,9 @@ func isBroken(err error) bool {
 	// fs/xfs/xfs_iops.c).
 	case unix.EIO, unix.EUCLEAN, unix.EBADMSG:
 		return true
-	// What else a device answers (blk_errors in block/blk-core.c), or that it is gone.
-	case unix.ENODEV, unix.ENXIO, unix.ENOLINK, unix.EREMOTEIO, unix.ENODATA:
+	// What else a device answers (blk_errors in block/blk-core.c), or that it is gone. EBADE
+	// is a reservation of another host, EILSEQ data that fails its checksum.
+	case unix.ENODEV, unix.ENXIO, unix.ENOLINK, unix.EREMOTEIO, unix.ENODATA, unix.EBADE, unix.EILSEQ:
 		return true
 	// The server of FUSE, NFS, CIFS or Ceph is gone, or does not know the file system any
 	// more.
