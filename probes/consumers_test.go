@@ -37,7 +37,7 @@ func BenchmarkSampleBesideReading(b *testing.B) {
 			if name != "alone" {
 				reading.Go(func() {
 					for ctx.Err() == nil {
-						if _, err := consumers.NewReader(probetest.HostAt("/")).Read(consumers.Soon, consumers.Moment{}, nil); err != nil {
+						if _, err := consumers.NewReader(probetest.HostAt("/")).Read(consumers.Soon, 0); err != nil {
 							b.Error(err)
 							return
 						}

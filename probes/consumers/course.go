@@ -38,7 +38,6 @@ type Course struct {
 
 	healthy baseline // of the newest healthy sample, without a snapshot
 	host    Host     // of the newest sample
-	newest  *Snapshot
 	base    *baseline
 	// next takes the place of base.
 	next *Snapshot
@@ -55,10 +54,10 @@ type Course struct {
 	finding Finding
 }
 
-// Follow takes in a sample, and what there was of the resource then. It says whether the
-// processes are to be read. A sample is near its threshold when its severity is above 0: from
+// Follow takes in a sample, and what there was of the resource then. now counts from the host's
+// boot. It says whether the processes are to be read. A sample is near its threshold when its severity is above 0: from
 // the easier threshold on that clears, or when half of any other measure is reached.
-func (c *Course) Follow(o probes.Observation, host Host, now Moment) Want {
+func (c *Course) Follow(o probes.Observation, host Host, now time.Duration) Want {
 	if o.Level == probes.Unknown {
 		return Nothing
 	}
@@ -69,16 +68,16 @@ func (c *Course) Follow(o probes.Observation, host Host, now Moment) Want {
 	isBad := o.Level > probes.OK
 	c.owed = c.owed || !c.isNear || isBad && !c.isBad
 	if isBad {
-		c.badAt = now.Boot
+		c.badAt = now
 		if !c.isBad {
-			c.badSince = now.Boot
+			c.badSince = now
 		}
 	}
 	c.host, c.isNear, c.isBad = host, true, isBad
-	switch since := now.Boot - c.readAt; {
+	switch since := now - c.readAt; {
 	case c.owed:
 		return Now
-	case isBad && since >= min(slowest, (now.Boot-c.badSince)/10):
+	case isBad && since >= min(slowest, (now-c.badSince)/10):
 		return Soon
 	case since >= renewAfter:
 		return Soon
@@ -96,16 +95,16 @@ func (c *Course) Add(s *Snapshot) {
 	if !c.isNear {
 		return // the host has become healthy in between
 	}
-	c.owed, c.readAt, c.newest = false, s.At.Boot, s
+	c.owed, c.readAt = false, s.At
 	switch {
 	case c.base == nil:
 		base := c.healthy
-		if base.since == (Moment{}) { // the first sample of all was near already
+		if base.since == 0 { // the first sample of all was near already
 			base.since, base.host = s.At, c.host
 		}
 		base.snapshot, base.atFirst = s, c.host
 		c.base = &base
-	case !c.isBad && s.At.Boot-c.badAt >= renewAfter && s.At.Boot-c.base.snapshot.At.Boot >= renewAfter:
+	case !c.isBad && s.At-c.badAt >= renewAfter && s.At-c.base.snapshot.At >= renewAfter:
 		if c.next != nil {
 			c.base = &baseline{snapshot: c.next, since: c.next.At, host: c.nextHost, atFirst: c.nextHost}
 		}

@@ -81,10 +81,9 @@ func (s *scene) sample(after time.Duration, severity int) Finding {
 	if severity >= 50 {
 		o.Level, o.Hysteresis = probes.Degraded, false
 	}
-	at := Moment{time.Date(2026, 11, 23, 8, 12, 0, 0, time.UTC).Add(s.now - 2*time.Hour), s.now}
-	if s.course.Follow(o, s.host, at) != Nothing {
+	if s.course.Follow(o, s.host, s.now) != Nothing {
 		s.reads = append(s.reads, s.now)
-		s.course.Add(&Snapshot{At: at, Processes: slices.Clone(s.procs), Shared: s.shared})
+		s.course.Add(&Snapshot{At: s.now, Processes: slices.Clone(s.procs), Shared: s.shared})
 	}
 	return s.course.Finding()
 }
@@ -368,7 +367,7 @@ func TestWhenItIsRead(t *testing.T) {
 	if len(s.reads) < 30 || len(s.reads) > 70 {
 		t.Errorf("bad for 1000 s: %d readings", len(s.reads))
 	}
-	if s.sample(time.Second, far) != (Finding{}) || s.course.newest != nil {
+	if s.sample(time.Second, far) != (Finding{}) || s.course.base != nil {
 		t.Error("a healthy host is remembered")
 	}
 }
@@ -418,7 +417,7 @@ func TestFindingOfAnEarlierIncident(t *testing.T) {
 		t.Fatalf("%+v", f)
 	}
 	s.sample(time.Second, near)
-	if want := s.course.Follow(probes.Observation{Level: probes.Degraded, Severity: bad}, s.host, Moment{Boot: s.now + time.Second}); want != Now {
+	if want := s.course.Follow(probes.Observation{Level: probes.Degraded, Severity: bad}, s.host, s.now+time.Second); want != Now {
 		t.Errorf("wants %d", want)
 	}
 	if f := s.course.Finding(); f != (Finding{}) {

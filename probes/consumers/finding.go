@@ -47,9 +47,8 @@ const (
 type Finding struct {
 	Resource  Resource
 	Certainty Certainty
-	// Since is when the host was last healthy. Zero: nothing was read before.
-	Since time.Time
-	// In is the time from then until the first taker took nearly all of that.
+	// In is the time from when the host was last healthy until the first taker took nearly all
+	// of that. 0: nothing was read before.
 	In time.Duration
 	// Takers are those who took a third of Taken or more, the one who took most first; of
 	// three, two.
@@ -75,7 +74,7 @@ const (
 
 // compare says who took what since the baseline. host is what there is now.
 func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
-	f := Finding{Resource: r, Since: b.since.Wall, In: now.At.Boot - b.since.Boot, First: now.First}
+	f := Finding{Resource: r, In: now.At - b.since, First: now.First}
 	all := b.tallies(r, now)
 	blind := b.blind(r)
 	blind -= b.prove(r, all, blind)
@@ -109,7 +108,7 @@ func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
 	least := host.Total * leastShare
 	switch {
 	case f.In <= 0: // the only snapshot, of a host that was never seen healthy
-		f.Certainty, f.Since = Unseen, time.Time{}
+		f.Certainty = Unseen
 	case f.Takers[0].Took >= max(1, least):
 		f.Certainty = Named
 		f.IsPartial = b.blind(r) > f.Takers[0].Took*partial
@@ -131,7 +130,7 @@ func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
 func (b *baseline) blind(r Resource) float64 {
 	var fresh float64
 	for i := range b.snapshot.Processes {
-		if p := &b.snapshot.Processes[i]; p.Start > b.since.Boot {
+		if p := &b.snapshot.Processes[i]; p.Start > b.since {
 			fresh += r.amount(p)
 		}
 	}
@@ -147,7 +146,7 @@ func (b *baseline) prove(r Resource, all map[Group]*tally, blind float64) float6
 	}
 	held, total := map[Group]float64{}, 0.0
 	for i := range b.snapshot.Processes {
-		if p := &b.snapshot.Processes[i]; p.Start <= b.since.Boot {
+		if p := &b.snapshot.Processes[i]; p.Start <= b.since {
 			held[p.Group] += r.amount(p)
 			total += r.amount(p)
 		}

@@ -76,7 +76,7 @@ func (p *Probe) follow(o probes.Observation) Want {
 	host := p.host()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.course.Follow(o, host, moment())
+	return p.course.Follow(o, host, sinceBoot())
 }
 
 // host returns what there was of the resource at the newest sample.
@@ -93,12 +93,15 @@ func (p *Probe) host() (h Host) {
 	return h
 }
 
-func moment() Moment {
+func sinceBoot() time.Duration { return clock(unix.CLOCK_BOOTTIME) }
+
+// clock reads a clock that every kernel has.
+func clock(id int32) time.Duration {
 	var at unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &at); err != nil {
-		return Moment{Wall: time.Now()} // every kernel has it
+	if err := unix.ClockGettime(id, &at); err != nil {
+		return 0
 	}
-	return Moment{time.Now(), time.Duration(at.Nano())}
+	return time.Duration(at.Nano())
 }
 
 // read reads the processes, if there is room for that.
@@ -106,10 +109,7 @@ func (p *Probe) read(want Want) {
 	if want == Nothing {
 		return
 	}
-	p.mu.Lock()
-	earlier := p.course.newest
-	p.mu.Unlock()
-	s, err := p.reader.Read(want, moment(), earlier)
+	s, err := p.reader.Read(want, sinceBoot())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil {

@@ -48,32 +48,22 @@ type Reader struct {
 func NewReader(h probes.Host) *Reader { return &Reader{host: h} }
 
 // Read reads the processes if the allowance has room; nil: it has not. An error says why
-// they cannot be seen. The group of a process is not read again while the process holds the same
-// as in an earlier snapshot, which may be nil.
-func (r *Reader) Read(want Want, now Moment, earlier *Snapshot) (*Snapshot, error) {
+// they cannot be seen. now counts from the host's boot.
+func (r *Reader) Read(want Want, now time.Duration) (*Snapshot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.allowance.has(want, now.Boot) {
+	if !r.allowance.has(want, now) {
 		return nil, nil
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	begin := threadTime()
-	s, err := r.read(now, earlier)
-	r.allowance.pay(now.Boot, threadTime()-begin)
+	begin := clock(unix.CLOCK_THREAD_CPUTIME_ID)
+	s, err := r.read(now)
+	r.allowance.pay(now, clock(unix.CLOCK_THREAD_CPUTIME_ID)-begin)
 	return s, err
 }
 
-// threadTime is the CPU time that this thread has used.
-func threadTime() time.Duration {
-	var at unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &at); err != nil {
-		return 0 // every kernel has it
-	}
-	return time.Duration(at.Nano())
-}
-
-func (r *Reader) read(now Moment, earlier *Snapshot) (*Snapshot, error) {
+func (r *Reader) read(now time.Duration) (*Snapshot, error) {
 	if hostfile.InPrivatePIDNamespace(r.host.Proc) {
 		return nil, errors.New("this is not the host's PID namespace (hostPID)")
 	}
@@ -97,7 +87,7 @@ func (r *Reader) read(now Moment, earlier *Snapshot) (*Snapshot, error) {
 		if i%perTurn == perTurn-1 {
 			runtime.Gosched()
 		}
-		p, err := r.readProcess(pid, isPrivate, earlier)
+		p, err := r.readProcess(pid, isPrivate)
 		switch {
 		case err == nil:
 			s.Processes = append(s.Processes, p)
@@ -148,7 +138,7 @@ func (r *Reader) isPrivateCgroup() bool {
 }
 
 // readProcess reads one process. Its name and its numbers cannot be read where it has ended.
-func (r *Reader) readProcess(pid int32, isPrivateCgroup bool, earlier *Snapshot) (p Proc, err error) {
+func (r *Reader) readProcess(pid int32, isPrivateCgroup bool) (p Proc, err error) {
 	folder := r.host.Proc + "/" + strconv.Itoa(int(pid)) + "/"
 	text, err := hostfile.Read(folder + "stat")
 	if err != nil {
@@ -172,10 +162,6 @@ func (r *Reader) readProcess(pid int32, isPrivateCgroup bool, earlier *Snapshot)
 		p.Bytes -= min(p.Bytes, pages*page)
 	}
 	p.Command = Printable(s.command, mostCommand)
-	if known := earlier.same(&p); known != nil {
-		p.Command, p.Group = known.Command, known.Group
-		return p, nil
-	}
 	if s.isKernel {
 		p.Group = Group{Kind: KindKernel}
 		return p, nil

@@ -22,18 +22,12 @@ func (r Resource) amount(p *Proc) float64 {
 	return float64(p.Bytes)
 }
 
-// Moment is a time by both clocks: that of people, and that of the processes.
-type Moment struct {
-	Wall time.Time
-	Boot time.Duration // CLOCK_BOOTTIME
-}
-
 // Host is what there is of the resource, in bytes or tasks.
 type Host struct{ Left, Total float64 }
 
 // Snapshot is the processes of a host at one time.
 type Snapshot struct {
-	At Moment // when reading began
+	At time.Duration // when reading began, since the host's boot
 	// Processes by rising PID.
 	Processes []Proc
 	// Shared is the memory of tmpfs and of shared memory, in bytes. It has no owner.
@@ -46,7 +40,7 @@ type Snapshot struct {
 type baseline struct {
 	snapshot *Snapshot
 	// since is when the host was last healthy, and host what there was then.
-	since Moment
+	since time.Duration
 	host  Host
 	// atFirst is what there was when the snapshot was taken.
 	atFirst Host
@@ -55,7 +49,7 @@ type baseline struct {
 // holds returns what the process held at the baseline: nothing, if it was started since.
 // Identifiers are given again, so the time of the start belongs to them.
 func (b *baseline) holds(r Resource, p *Proc) float64 {
-	if p.Start > b.since.Boot {
+	if p.Start > b.since {
 		return 0
 	}
 	q := b.snapshot.find(p)
@@ -94,32 +88,20 @@ func (b *baseline) tallies(r Resource, now *Snapshot) map[Group]*tally {
 	}
 	for i := range b.snapshot.Processes {
 		p := &b.snapshot.Processes[i]
-		if p.Start <= b.since.Boot && now.find(p) == nil {
+		if p.Start <= b.since && now.find(p) == nil {
 			of(p.Group).took -= r.amount(p)
 		}
 	}
 	return all
 }
 
-// find returns a process as it is in the snapshot, which may be nil; nil: it is not there.
+// find returns a process as it is in the snapshot; nil: it is not there.
 func (s *Snapshot) find(p *Proc) *Proc {
-	if s == nil {
-		return nil
-	}
 	at, found := slices.BinarySearchFunc(s.Processes, p.PID, func(q Proc, pid int32) int { return int(q.PID) - int(pid) })
 	if !found || s.Processes[at].Start != p.Start {
 		return nil
 	}
 	return &s.Processes[at]
-}
-
-// same returns a process that holds the same in the snapshot and has the same name; nil: there
-// is none.
-func (s *Snapshot) same(p *Proc) *Proc {
-	if q := s.find(p); q != nil && q.Bytes == p.Bytes && q.Tasks == p.Tasks && q.Command == p.Command {
-		return q
-	}
-	return nil
 }
 
 // command returns the name that most of what a group holds has, and of several the first

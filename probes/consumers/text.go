@@ -22,7 +22,7 @@ func (f Finding) Text() string {
 		text = f.withLargest("nobody took a third of the " + f.text(f.Taken) + " taken " + in)
 	case f.Certainty == Little:
 		text = f.withLargest("nobody took much " + in)
-	case f.Since.IsZero():
+	case f.In <= 0:
 		text = f.withLargest("")
 	default:
 		text = f.withLargest("it was taken before the processes were first read")
