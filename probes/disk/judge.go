@@ -263,9 +263,11 @@ func (w writeSample) judge(clearFactor float64) (probes.Observation, error) {
 		return o, nil
 	case errors.Is(w.err, syscall.ENOSPC), errors.Is(w.err, syscall.EDQUOT):
 		return degraded("WriteNoSpace", 100, false, whatWrites+w.place()+": "+errorText(w.err)), nil
+	case w.meant:
+		return probes.Observation{}, probes.Because("WriteDirectoryUnusable", "%s%s: %s (its mount is, its file system is not)", whatWrites, w.Directory, errorText(w.err))
 	case w.err != nil:
 		// What is wrong with the directory says nothing about the disk.
-		return probes.Observation{}, probes.Because("WriteDirectoryUnusable", "%s%s: %s", whatWrites, w.Directory, errorText(w.err)+meantText(w.meant))
+		return probes.Observation{}, probes.Because("WriteDirectoryUnusable", "%s%s: %s", whatWrites, w.Directory, errorText(w.err))
 	}
 	return w.judgeTime(clearFactor), nil
 }

@@ -433,13 +433,3 @@ func unescape(text []byte) string {
 	}
 	return string(plain)
 }
-
-// mountOfOpen returns the mount on which an open file lies.
-func mountOfOpen(h probes.Host, file *os.File) mount {
-	var where unix.Statx_t
-	if err := unix.Statx(int(file.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &where); err != nil {
-		return mount{}
-	}
-	device := unix.Mkdev(where.Dev_major, where.Dev_minor)
-	return mountsOf(h, []wantedMount{{path: file.Name(), mountID: where.Mnt_id, device: device}})[0].own
-}

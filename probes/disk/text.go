@@ -16,14 +16,6 @@ func inRowText(times int) string {
 	return fmt.Sprintf(", %d times in a row", times)
 }
 
-// meantText is appended to an EROFS that is not due to the disk.
-func meantText(meant bool) string {
-	if meant {
-		return " (its mount is, its file system is not)"
-	}
-	return ""
-}
-
 // errorText returns what the kernel said, without the names that Go puts before.
 func errorText(err error) string {
 	if code, ok := errors.AsType[syscall.Errno](err); ok {
@@ -34,11 +26,7 @@ func errorText(err error) string {
 
 // joinErrors writes several errors in one line.
 func joinErrors(errs []error) string {
-	texts := make([]string, len(errs))
-	for i, err := range errs {
-		texts[i] = err.Error()
-	}
-	return strings.Join(texts, "; ")
+	return strings.ReplaceAll(errors.Join(errs...).Error(), "\n", "; ")
 }
 
 // printable replaces what would break a line, for the names of devices and mount

@@ -151,13 +151,18 @@ func (f *testFile) write() writeAnswer {
 	}
 	err = f.writeIn(directory)
 	answer := writeAnswer{took: time.Since(begin), err: err}
-	if errors.Is(err, unix.EROFS) {
-		answer.meant = isMeantReadOnly(f.host, opened)
-	}
 	if at, err := sampleFile(int(opened.Fd())); err == nil {
 		answer.place = at.identity()
+		answer.meant = errors.Is(answer.err, unix.EROFS) && f.isMeantReadOnly(at)
 	}
 	return answer
+}
+
+// isMeantReadOnly says that the directory's mount is read-only and its file system
+// is not. An error makes the file system read-only, never the mount.
+func (f *testFile) isMeantReadOnly(at pathSample) bool {
+	own := mountsOf(f.host, []wantedMount{{path: f.directory, mountID: at.mountID, device: at.device}})[0].own
+	return own.readOnly && !own.superReadOnly && !own.failed()
 }
 
 // writeIn writes the file. A file or a link that has its name and is not ours is an error.
@@ -205,11 +210,4 @@ func removeLeftovers(directory *os.Root, opened *os.File) error {
 		}
 	}
 	return nil
-}
-
-// isMeantReadOnly says that the directory's mount is read-only and its file system
-// is not. An error makes the file system read-only, never the mount.
-func isMeantReadOnly(h probes.Host, directory *os.File) bool {
-	m := mountOfOpen(h, directory)
-	return m.readOnly && !m.superReadOnly && !m.failed()
 }
