@@ -15,13 +15,8 @@ import (
 // lower of kernel.pid_max and kernel.threads-max
 // (Documentation/admin-guide/sysctl/kernel.rst).
 func readSample(h probes.Host) (s sample, err error) {
-	path := filepath.Join(h.Proc, "loadavg")
-	text, err := hostfile.Read(path)
-	if err != nil {
-		return s, probes.Because("LoadavgUnreadable", "counting tasks: %w", err)
-	}
-	if s.used, err = parseLoadavgTasks(text); err != nil {
-		return s, probes.Because("LoadavgGarbled", "counting tasks in %s: %w", path, err)
+	if s.used, err = hostfile.Parse(filepath.Join(h.Proc, "loadavg"), "Loadavg", "the number of tasks", parseLoadavgTasks); err != nil {
+		return s, err
 	}
 	pidMax, err := hostfile.Parse(filepath.Join(h.Proc, "sys", "kernel", "pid_max"), "PIDMax", "a limit", parseCount)
 	if err != nil {

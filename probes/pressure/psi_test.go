@@ -18,35 +18,34 @@ func TestParsePressure(t *testing.T) {
 	someLine, fullLine, _ := strings.Cut(somePressure, "\n")
 	someLine += "\n"
 	for _, test := range []struct {
-		name, resource, text string
-		want                 Totals
-		err                  string
+		name, text string
+		want       Totals
+		err        string
 	}{
-		{"whole", "memory", somePressure, whole, ""},
-		{"the other way round", "memory", fullLine + someLine, whole, ""},
-		{"a new kind of line", "memory", somePressure + "most avg10=0.00 total=1\n", whole, ""},
-		{"0", "io", "some total=0\nfull total=0\n", Totals{}, ""},
-		{"2^53-1", "io", "some total=9007199254740991\nfull total=0\n", Totals{9007199254740991 * time.Microsecond, 0}, ""},
-		{"cpu without full", "cpu", someLine, Totals{whole.Some, 0}, ""},
-		{"empty", "memory", "", Totals{}, "no line some"},
-		{"memory without full", "memory", someLine, Totals{}, "no line full"},
-		{"no some", "memory", fullLine, Totals{}, "no line some"},
-		{"no newline", "memory", strings.TrimSuffix(somePressure, "\n"), Totals{}, "cut off"},
-		{"cut off within the first number", "memory", somePressure[:50], Totals{}, "cut off"},
-		{"no total", "memory", "some avg10=0.00\n" + fullLine, Totals{}, "no total"},
-		{"no number", "memory", "some total=\n" + fullLine, Totals{}, "no number"},
-		{"negative", "memory", "some total=-1\n" + fullLine, Totals{}, "no number"},
-		{"exponent", "memory", "some total=1e6\n" + fullLine, Totals{}, "no number"},
-		{"fraction", "memory", "some total=1.5\n" + fullLine, Totals{}, "no number"},
-		{"something behind it", "memory", "some total=1 x=2\n" + fullLine, Totals{}, "no number"},
-		{"2^53", "memory", "some total=9007199254740992\n" + fullLine, Totals{}, "no number"},
-		{"2^63", "memory", "some total=9223372036854775808\n" + fullLine, Totals{}, "no number"},
-		{"2^64", "memory", someLine + "full total=18446744073709551616\n", Totals{}, "no number"},
-		{"some twice", "memory", someLine + someLine + fullLine, Totals{}, "two lines some"},
-		{"full twice", "memory", somePressure + fullLine, Totals{}, "two lines full"},
-		{"binary", "memory", probetest.Binary, Totals{}, "cut off"},
+		{"whole", somePressure, whole, ""},
+		{"the other way round", fullLine + someLine, whole, ""},
+		{"a new kind of line", somePressure + "most avg10=0.00 total=1\n", whole, ""},
+		{"0", "some total=0\nfull total=0\n", Totals{}, ""},
+		{"2^53-1", "some total=9007199254740991\nfull total=0\n", Totals{9007199254740991 * time.Microsecond, 0}, ""},
+		{"empty", "", Totals{}, "no line some"},
+		{"no full", someLine, Totals{}, "no line full"},
+		{"no some", fullLine, Totals{}, "no line some"},
+		{"no newline", strings.TrimSuffix(somePressure, "\n"), Totals{}, "cut off"},
+		{"cut off within the first number", somePressure[:50], Totals{}, "cut off"},
+		{"no total", "some avg10=0.00\n" + fullLine, Totals{}, "no total"},
+		{"no number", "some total=\n" + fullLine, Totals{}, "no number"},
+		{"negative", "some total=-1\n" + fullLine, Totals{}, "no number"},
+		{"exponent", "some total=1e6\n" + fullLine, Totals{}, "no number"},
+		{"fraction", "some total=1.5\n" + fullLine, Totals{}, "no number"},
+		{"something behind it", "some total=1 x=2\n" + fullLine, Totals{}, "no number"},
+		{"2^53", "some total=9007199254740992\n" + fullLine, Totals{}, "no number"},
+		{"2^63", "some total=9223372036854775808\n" + fullLine, Totals{}, "no number"},
+		{"2^64", someLine + "full total=18446744073709551616\n", Totals{}, "no number"},
+		{"some twice", someLine + someLine + fullLine, Totals{}, "two lines some"},
+		{"full twice", somePressure + fullLine, Totals{}, "two lines full"},
+		{"binary", probetest.Binary, Totals{}, "cut off"},
 	} {
-		got, err := parse(test.text, test.resource)
+		got, err := parse(test.text)
 		if got != test.want && test.err == "" || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 			t.Errorf("%s: %+v, %v, want %+v, %q", test.name, got, err, test.want, test.err)
 		}
@@ -84,11 +83,11 @@ func TestPressureSince(t *testing.T) {
 }
 
 func FuzzParsePressure(f *testing.F) {
-	f.Add(somePressure, "memory")
-	f.Add("some total=1\n", "cpu")
-	f.Add(probetest.Binary, "io")
-	f.Fuzz(func(t *testing.T, text, resource string) {
-		p, err := parse(text, resource)
+	f.Add(somePressure)
+	f.Add("some total=1\n")
+	f.Add(probetest.Binary)
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := parse(text)
 		if err == nil && (p.Some < 0 || p.Full < 0 || !strings.HasSuffix(text, "\n") || !strings.Contains(text, " total=")) {
 			t.Errorf("%q is %+v", text, p)
 		}

@@ -1,7 +1,6 @@
 package pressure
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -12,15 +11,15 @@ import (
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
-// pathOf returns the file with the totals of a resource: cpu, io or memory.
+// pathOf returns the file with the totals of a resource: io or memory.
 func pathOf(h probes.Host, resource string) string {
 	return filepath.Join(h.Proc, "pressure", resource)
 }
 
-// Read reads the totals of a resource: cpu, io or memory. found is false where
+// Read reads the totals of a resource: io or memory. found is false where
 // the kernel does not measure them.
 func Read(h probes.Host, resource string) (t Totals, found bool, err error) {
-	return hostfile.ParseOptional(pathOf(h, resource), func(text string) (Totals, error) { return parse(text, resource) })
+	return hostfile.ParseOptional(pathOf(h, resource), parse)
 }
 
 // parse reads the text of a pressure file, such as
@@ -28,40 +27,34 @@ func Read(h probes.Host, resource string) (t Totals, found bool, err error) {
 //	some avg10=0.00 avg60=0.13 avg300=0.96 total=8537362
 //	full avg10=0.00 avg60=0.13 avg300=0.96 total=8183134
 //
-// Lines of another kind are passed over, for the kernel may get new ones. Only
-// the file of cpu may lack a line full: it got one in Linux 5.13.
+// Lines of another kind are passed over, for the kernel may get new ones.
 //
 // The parser is ours because that of procfs takes a number that was cut off for
 // the whole number.
-func parse(text, resource string) (t Totals, err error) {
+func parse(text string) (Totals, error) {
 	if err := hostfile.CheckWhole(text); err != nil {
 		return Totals{}, err
 	}
-	var some, full bool
+	found := map[string]time.Duration{}
 	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
 		kind, _, _ := strings.Cut(line, " ")
-		switch {
-		case kind == "some" && !some:
-			t.Some, err = parseStalled(line)
-			some = true
-		case kind == "full" && !full:
-			t.Full, err = parseStalled(line)
-			full = true
-		case kind == "some" || kind == "full":
-			err = fmt.Errorf("two lines %s", kind)
+		if kind != "some" && kind != "full" {
+			continue
 		}
-		if err != nil {
+		if _, isSecond := found[kind]; isSecond {
+			return Totals{}, fmt.Errorf("two lines %s", kind)
+		}
+		var err error
+		if found[kind], err = parseStalled(strings.TrimSuffix(line, "\n")); err != nil {
 			return Totals{}, err
 		}
 	}
-	if !some {
-		return Totals{}, errors.New("no line some")
+	for _, kind := range []string{"some", "full"} {
+		if _, is := found[kind]; !is {
+			return Totals{}, fmt.Errorf("no line %s", kind)
+		}
 	}
-	if !full && resource != "cpu" {
-		return Totals{}, errors.New("no line full")
-	}
-	return t, nil
+	return Totals{found["some"], found["full"]}, nil
 }
 
 // parseStalled returns the total at the end of a line, which is in µs.

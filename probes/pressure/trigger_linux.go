@@ -26,7 +26,7 @@ const totalsEvery = 500 * time.Millisecond
 // itself.
 type Trigger struct {
 	host     probes.Host
-	resource string  // memory, io or cpu
+	resource string  // memory or io
 	share    float64 // of the time, in percent
 	wake     chan struct{}
 	mode     atomic.Pointer[probes.WakeMode]
