@@ -2,6 +2,7 @@ package hosts_test
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -181,7 +182,11 @@ func incidents() []incident {
 				condition: "HostPIDPressure", taint: pidTaint, reasons: []string{"PIDsLow", "PIDsExhausted"},
 				words: []string{"forks.service"},
 			},
-			lasts: 40 * time.Second, kubelet: corev1.NodePIDPressure, end: "echo 1 > /sys/fs/cgroup/system.slice/forks.service/cgroup.kill; systemctl stop forks; sysctl -q kernel.pid_max=4194304",
+			lasts: 40 * time.Second, kubelet: corev1.NodePIDPressure, undo: func(ctx context.Context, h *hosts.Host) error {
+				err := h.KillUnit(ctx, "forks") // a script would want a process
+				_, errLimit := h.Run(ctx, "sysctl -q kernel.pid_max=4194304")
+				return errors.Join(err, errLimit)
+			},
 		},
 	}
 }

@@ -154,12 +154,23 @@ func (m *Machine) WaitBoot(ctx context.Context) error {
 // Run runs a script in the machine's bash, as root, and returns what it prints. Scripts can
 // run at the same time.
 func (m *Machine) Run(ctx context.Context, script string) (string, error) {
+	return m.call(ctx, script, base64.StdEncoding.EncodeToString([]byte(script)))
+}
+
+// KillUnit ends all processes of a unit of systemd, also where the machine can start none.
+func (m *Machine) KillUnit(ctx context.Context, unit string) error {
+	_, err := m.call(ctx, "kill "+unit, "kill "+unit)
+	return err
+}
+
+// call sends a line to guest/usr/local/sbin/shell and returns the output that it answers.
+func (m *Machine) call(ctx context.Context, script, line string) (string, error) {
 	answered := make(chan answer, 1)
 	m.mu.Lock()
 	m.next++
 	number := m.next
 	m.runs[number] = answered
-	_, err := fmt.Fprintf(m.shell, "%d %s\n", number, base64.StdEncoding.EncodeToString([]byte(script)))
+	_, err := fmt.Fprintf(m.shell, "%d %s\n", number, line)
 	m.mu.Unlock()
 	defer func() {
 		m.mu.Lock()
