@@ -9,8 +9,9 @@ import (
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
-// Growth is a probe of disks whose bad samples tell how much was written since all were healthy. Who wrote it cannot be seen without privileges: the files of
-// a pod's emptyDir and of its logs are readable by root only.
+// Growth is a probe of disks whose bad samples tell how much was written since all were healthy.
+// Who wrote it cannot be seen without privileges: the files of a pod's emptyDir and of its logs
+// are readable by root only.
 type Growth struct {
 	probes.Measurer
 
@@ -60,14 +61,15 @@ func (g *Growth) most() (most *probes.Measure, lost float64) {
 	mostShare, scarce := leastShare, ""
 	for i := range g.measures {
 		m := &g.measures[i]
-		if m.Name != leftSpace && m.Name != leftInodes || m.Value >= m.Degraded {
+		total := map[string]string{leftSpace: "size", leftInodes: "inodes"}[m.Name]
+		if total == "" || m.Value >= m.Degraded {
 			continue // not what is scarce
 		}
 		if scarce != "" && scarce != m.Path {
 			return nil, 0
 		}
 		scarce = m.Path
-		before, size := find(g.healthy, m.Name, m.Path), find(g.measures, sizeOf(m.Name), m.Path)
+		before, size := find(g.healthy, m.Name, m.Path), find(g.measures, total, m.Path)
 		if before == nil || size == nil || size.Value <= 0 {
 			continue
 		}
@@ -83,14 +85,6 @@ const (
 	leftSpace  = "available"
 	leftInodes = "free_inodes"
 )
-
-// sizeOf returns the name of all that there is.
-func sizeOf(left string) string {
-	if left == leftSpace {
-		return "size"
-	}
-	return "inodes"
-}
 
 func find(all []probes.Measure, name, path string) *probes.Measure {
 	for i := range all {
