@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/hostfile"
 	"github.com/taintlet/taintlet/test/probetest"
 )
 
@@ -32,7 +33,7 @@ func node(t testing.TB) []byte {
 func find(text []byte, rank func(mountLine) int) mount {
 	var search mountSearch
 	search.add(rank, new(mount))
-	if err := search.read(bytes.NewReader(text)); err != nil {
+	if err := hostfile.MountLines(bytes.NewReader(text), search.take); err != nil {
 		panic(err) // a text in memory can be read
 	}
 	return search[0].at
@@ -192,7 +193,7 @@ func TestSearchEndsWithTheLastMountWanted(t *testing.T) {
 				search.add(rank, new(mount))
 			}
 			text := &countingReader{from: bytes.NewReader(manyMounts())}
-			if err := search.read(text); err != nil {
+			if err := hostfile.MountLines(text, search.take); err != nil {
 				t.Fatal(err)
 			}
 			if isLong := text.read == len(manyMounts()); isLong != test.isLong || !isLong && text.read > 8192 {
@@ -271,7 +272,7 @@ func TestMountsThatCannotBeReadStayKnown(t *testing.T) {
 // TestMountinfoIsBounded: of one without an end, what is found exactly holds.
 func TestMountinfoIsBounded(t *testing.T) {
 	t.Parallel()
-	if whole := len(manyMounts()) / 5000 * 100_000; whole > mostMountinfo {
+	if whole := len(manyMounts()) / 5000 * 100_000; whole > hostfile.MostMountinfo {
 		t.Errorf("100,000 mounts, as many as the kernel allows, take %d bytes", whole)
 	}
 	h := probes.Host{Proc: t.TempDir()}
@@ -284,7 +285,7 @@ func TestMountinfoIsBounded(t *testing.T) {
 	if found := mountsOf(h, wanted); found[0].own.id != 25 || found[1].own.id != 31 {
 		t.Errorf("5,000 mounts: %+v", found)
 	}
-	if err := os.Truncate(path, 2*mostMountinfo); err != nil {
+	if err := os.Truncate(path, 2*hostfile.MostMountinfo); err != nil {
 		t.Fatal(err)
 	}
 	if found := mountsOf(h, wanted); found[0].own.id != 25 || found[1].own.id != 0 {

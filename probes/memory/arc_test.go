@@ -71,7 +71,7 @@ func TestCacheOfAnotherMemoryDoesNotCount(t *testing.T) {
 	if err != nil || s.arc != 6<<30 {
 		t.Errorf("without LXCFS: %+v, %v", s, err)
 	}
-	probetest.Write(t, h, "proc/self/mountinfo", "1206 1149 0:61 /proc/meminfo "+h.Proc+"/meminfo rw,nosuid,nodev,relatime - fuse.lxcfs lxcfs rw,user_id=0\n")
+	probetest.Write(t, h, "proc/self/mountinfo", strings.Repeat("x", 70_000)+"\n1206 1149 0:61 /proc/meminfo "+h.Proc+"/meminfo rw,nosuid,nodev,relatime - fuse.lxcfs lxcfs rw,user_id=0\n")
 	if s, err := readHost(t, h, sample{}); err != nil || s.arc != 0 || s.unread != nil {
 		t.Errorf("with LXCFS: %+v, %v", s, err)
 	}
