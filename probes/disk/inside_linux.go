@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
 // isWholeHost says that root is the root that the kernel resolves paths in anyway.
@@ -42,7 +44,7 @@ func open(root, path string, flags int) (descriptor int, err error) {
 		}
 		defer unix.Close(top) //nolint:errcheck // nothing was written
 	}
-	err = uninterrupted(func() (err error) {
+	err = hostfile.Uninterrupted(func() (err error) {
 		if isWholeHost(root) {
 			descriptor, err = unix.Open(path, flags, 0)
 		} else {
@@ -64,14 +66,4 @@ func openDirectory(root, path string) (*os.Root, error) {
 	}
 	defer unix.Close(descriptor) //nolint:errcheck // nothing was written
 	return os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", descriptor))
-}
-
-// uninterrupted repeats a system call that a signal interrupted. Go's scheduler
-// sends signals, and file systems in user space and NFS end the call then.
-func uninterrupted(call func() error) error {
-	for {
-		if err := call(); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
 }

@@ -136,7 +136,7 @@ func (t Thresholds) judgePath(r pathState) (v judgement) {
 	}
 	switch {
 	case r.failed.inRow > 0:
-		v.add(r.failed.judge(title), math.Inf(1))
+		v.add(degradedByFailures("FileSystemFailed", title, r.failed.err, r.failed.inRow), math.Inf(1))
 	case r.silence > 0:
 		t.judgeSilence(title+": no answer", r.silence, r.unhealthy, "FileSystemBlocked", "StatfsBlocked", &v)
 	case r.trouble != nil:
@@ -222,54 +222,31 @@ func (t Thresholds) judgeSilence(call string, silence time.Duration, unhealthy b
 	v.holds = unhealthy || t.BlockedAfter > 0
 }
 
-// judge says what it means that a file system says it is broken.
-func (f failure) judge(title string) probes.Observation {
-	o := degradedByFailures("FileSystemFailed", f.inRow)
-	o.Message = title + ": " + errorText(f.err) + inRowText(f.inRow)
-	return o
-}
-
 // judgeWrite says what a write means.
 func (t Thresholds) judgeWrite(w writeSample) (v judgement) {
-	if w.silence > 0 {
-		t.judgeSilence(whatWrites+w.place()+": no answer", w.silence, w.unhealthy, "WriteBlocked", "WritePending", &v)
-		return v
-	}
-	o, err := w.judge(t.ClearFactor)
-	if err != nil {
-		return judgement{unknown: err, holds: w.unhealthy}
-	}
-	v.add(o, math.Inf(1))
-	return v
-}
-
-// place names the file system that is written to, or the directory.
-func (w writeSample) place() string { return cmp.Or(w.title, w.Directory) }
-
-// whatWrites begins the messages about writes.
-const whatWrites = "writing 4 KiB to "
-
-// judge says what a write that came back means. The error says why it tells nothing
-// about the disk.
-func (w writeSample) judge(clearFactor float64) (probes.Observation, error) {
+	what := "writing 4 KiB to " + cmp.Or(w.title, w.Directory)
 	switch {
+	case w.silence > 0:
+		t.judgeSilence(what+": no answer", w.silence, w.unhealthy, "WriteBlocked", "WritePending", &v)
 	case w.failures > 0:
 		reason := "WriteFailed"
 		if errors.Is(w.err, syscall.EROFS) {
 			reason = "FileSystemReadOnly"
 		}
-		o := degradedByFailures(reason, w.failures)
-		o.Message = whatWrites + w.place() + ": " + errorText(w.err) + inRowText(w.failures)
-		return o, nil
+		v.add(degradedByFailures(reason, what, w.err, w.failures), math.Inf(1))
 	case errors.Is(w.err, syscall.ENOSPC), errors.Is(w.err, syscall.EDQUOT):
-		return degraded("WriteNoSpace", 100, false, whatWrites+w.place()+": "+errorText(w.err)), nil
-	case w.meant:
-		return probes.Observation{}, probes.Because("WriteDirectoryUnusable", "%s%s: %s (its mount is, its file system is not)", whatWrites, w.Directory, errorText(w.err))
+		v.add(degraded("WriteNoSpace", 100, false, what+": "+errorText(w.err)), math.Inf(1))
 	case w.err != nil:
 		// What is wrong with the directory says nothing about the disk.
-		return probes.Observation{}, probes.Because("WriteDirectoryUnusable", "%s%s: %s", whatWrites, w.Directory, errorText(w.err))
+		meant := ""
+		if w.meant {
+			meant = " (its mount is, its file system is not)"
+		}
+		v.unknown, v.holds = probes.Because("WriteDirectoryUnusable", "writing 4 KiB to %s: %s%s", w.Directory, errorText(w.err), meant), w.unhealthy
+	default:
+		v.add(w.judgeTime(what, t.ClearFactor), math.Inf(1))
 	}
-	return w.judgeTime(clearFactor), nil
+	return v
 }
 
 // slowFor is how long all writes must have been slow. Image pulls, snapshots and
@@ -277,10 +254,10 @@ func (w writeSample) judge(clearFactor float64) (probes.Observation, error) {
 const slowFor = time.Minute
 
 // judgeTime says what the time means that a write took.
-func (w writeSample) judgeTime(clearFactor float64) probes.Observation {
+func (w writeSample) judgeTime(what string, clearFactor float64) probes.Observation {
 	o := probes.Observation{
 		Condition: probes.DiskPressure, Level: probes.OK, Reason: "WritePrompt", Severity: lateness(w.took, w.Slow, clearFactor),
-		Message: whatWrites + w.place() + ": took " + trend.TimeText(w.took),
+		Message: what + ": took " + trend.TimeText(w.took),
 	}
 	if w.Slow > 0 {
 		o.Message += ", threshold " + trend.TimeText(w.Slow)
@@ -305,13 +282,14 @@ func degraded(reason string, severity int, certain bool, message string) probes.
 	}
 }
 
-// degradedByFailures returns an Observation without a message. It is certain from
-// the second failure in a row on.
-func degradedByFailures(reason string, inRow int) probes.Observation {
+// degradedByFailures says that something failed so many times in a row. It is certain from the
+// second time on.
+func degradedByFailures(reason, what string, err error, inRow int) probes.Observation {
+	message := what + ": " + errorText(err)
 	if inRow > 1 {
-		return degraded(reason, 100, true, "")
+		return degraded(reason, 100, true, fmt.Sprintf("%s, %d times in a row", message, inRow))
 	}
-	return degraded(reason, 75, false, "")
+	return degraded(reason, 75, false, message)
 }
 
 // lateness returns the severity of a time that has a threshold. It is 0 up to the

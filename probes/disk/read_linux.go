@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
 // program is this program as an open file, also after an update removed its name. In a pod it
@@ -40,7 +42,7 @@ func (r *diskReader) sample(_, path string) (s pathSample, err error) {
 func readDirect(path string) (s pathSample, err error) {
 	const size = 4096
 	var file int
-	err = uninterrupted(func() (err error) {
+	err = hostfile.Uninterrupted(func() (err error) {
 		file, err = unix.Open(path, unix.O_RDONLY|unix.O_DIRECT|unix.O_CLOEXEC, 0)
 		return err
 	})
@@ -54,7 +56,7 @@ func readDirect(path string) (s pathSample, err error) {
 		return s, err
 	}
 	defer unix.Munmap(page) //nolint:errcheck // it was mapped
-	err = uninterrupted(func() error {
+	err = hostfile.Uninterrupted(func() error {
 		_, err := unix.Pread(file, page, 0)
 		return err
 	})

@@ -7,6 +7,8 @@ import (
 	"math/bits"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
 // pathSample is what the kernel says about one path.
@@ -41,14 +43,14 @@ func samplePath(root, path string) (pathSample, error) {
 // sampleFile asks about an open file.
 func sampleFile(descriptor int) (pathSample, error) {
 	var where unix.Statx_t
-	err := uninterrupted(func() error {
+	err := hostfile.Uninterrupted(func() error {
 		return unix.Statx(descriptor, "", unix.AT_EMPTY_PATH, unix.STATX_TYPE|unix.STATX_MNT_ID, &where)
 	})
 	if err != nil {
 		return pathSample{}, fmt.Errorf("statx: %w", err)
 	}
 	var usage unix.Statfs_t
-	if err := uninterrupted(func() error { return unix.Fstatfs(descriptor, &usage) }); err != nil {
+	if err := hostfile.Uninterrupted(func() error { return unix.Fstatfs(descriptor, &usage) }); err != nil {
 		return pathSample{}, fmt.Errorf("statfs: %w", err)
 	}
 	s := pathSample{readOnly: usage.Flags&unix.ST_RDONLY != 0}

@@ -2,19 +2,10 @@ package disk
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"syscall"
 	"unicode"
 )
-
-// inRowText is appended to a failure that was not the first in a row.
-func inRowText(times int) string {
-	if times < 2 {
-		return ""
-	}
-	return fmt.Sprintf(", %d times in a row", times)
-}
 
 // errorText returns what the kernel said, without the names that Go puts before.
 func errorText(err error) string {

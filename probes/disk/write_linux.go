@@ -181,7 +181,7 @@ func (f *testFile) writeIn(directory *os.Root) error {
 	}
 	_, err = file.Write(bytes.Repeat([]byte("taintlet"), 4096/len("taintlet")))
 	if err == nil {
-		err = uninterrupted(func() error { return unix.Fdatasync(int(file.Fd())) })
+		err = hostfile.Uninterrupted(func() error { return unix.Fdatasync(int(file.Fd())) })
 	}
 	closeErr := file.Close()
 	removeErr := directory.Remove(f.name)

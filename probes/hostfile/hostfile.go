@@ -40,7 +40,11 @@ var ErrTooLong = errors.New("longer than 1 MiB")
 // unknown again: four more system calls, as many as reading takes. Nearly all files
 // fit into the first buffer, which lies on the stack.
 func Read(path string) (string, error) {
-	fd, err := open(path)
+	var fd int
+	err := Uninterrupted(func() (err error) {
+		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		return err
+	})
 	if err != nil {
 		return "", &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -65,11 +69,12 @@ func Read(path string) (string, error) {
 	return "", &fs.PathError{Op: "read", Path: path, Err: ErrTooLong}
 }
 
-func open(path string) (fd int, err error) {
+// Uninterrupted repeats a system call that a signal interrupted. Go's scheduler
+// sends signals, and file systems in user space and NFS end the call then.
+func Uninterrupted(call func() error) error {
 	for {
-		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if !errors.Is(err, unix.EINTR) {
-			return fd, err
+		if err := call(); !errors.Is(err, unix.EINTR) {
+			return err
 		}
 	}
 }
