@@ -59,15 +59,15 @@ func testFleetBrake(t *testing.T) {
 		Source: eightAgents{}, Log: slog.New(slog.DiscardHandler),
 	})
 	hear := func(bad int) {
-		answers := map[string]verdict.Answer{}
+		r := &verdict.Round{}
 		for i, peer := range f.Surroundings().Peers {
 			level := probes.OK
 			if i < bad {
 				level = probes.Degraded
 			}
-			answers[peer.Node] = verdict.Answer{Version: verdict.AnswerVersion, Levels: map[probes.Condition]probes.Level{probes.MemoryPressure: level}}
+			r.Peers = append(r.Peers, verdict.PeerResult{Node: peer.Node, Answer: &verdict.Answer{Levels: map[probes.Condition]probes.Level{probes.MemoryPressure: level}}})
 		}
-		f.Observe(answers)
+		f.Observe(r)
 	}
 	by := map[probes.Condition]*probe{}
 	events := &agent.Told{}

@@ -189,8 +189,7 @@ func (l *loop) tellFleet() {
 		name := l.cfg.Conditions[i].Name
 		levels[name] = l.state.Shared(name)
 	}
-	l.fleet.SetLevels(levels)
-	l.fleet.SetMaintenance(l.state.Maintenance() != "", l.deciderPolicy.Maintenance)
+	l.fleet.SetDecided(levels, l.state.Maintenance() != "", l.deciderPolicy.Maintenance)
 	status := l.fleet.Status()
 	l.metrics.FleetIs(status)
 	l.metrics.NetworkIs(status.Classes)

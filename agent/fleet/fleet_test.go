@@ -236,28 +236,37 @@ func TestSelfAddress(t *testing.T) {
 	}
 }
 
+// roundOf is a round in which the Nodes' agents answered.
+func roundOf(answers map[string]verdict.Answer) *verdict.Round {
+	r := &verdict.Round{}
+	for node, answer := range answers {
+		r.Peers = append(r.Peers, verdict.PeerResult{Node: node, Answer: &answer})
+	}
+	return r
+}
+
 // The shares count peers that answered within the last minute, each once, and only
 // what they say of conditions that this host has.
 func TestShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(&source{agents: 20})
 		runFor(t, f, func() {
-			f.SetLevels(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK})
+			f.SetDecided(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK}, false, nil)
 			answer := func(level probes.Level) verdict.Answer {
 				return verdict.Answer{Version: verdict.AnswerVersion, Levels: map[probes.Condition]probes.Level{
 					probes.MemoryPressure: level, "Foreign": probes.Degraded,
 				}}
 			}
-			newer := answer(probes.Degraded)
-			newer.Version++
 			peers := f.Surroundings().Peers
 			f.SetZone("z")
 			f.zones = map[string]string{peers[0].Node: "z", peers[1].Node: "y", peers[2].Node: "z"}
 			round := map[string]verdict.Answer{
 				peers[0].Node: answer(probes.Degraded), peers[1].Node: answer(probes.Critical), peers[2].Node: answer(probes.OK),
-				peers[3].Node: answer(probes.Unknown), peers[4].Node: newer, "no-peer": answer(probes.Degraded),
+				peers[3].Node: answer(probes.Unknown), "no-peer": answer(probes.Degraded),
 			}
-			f.Observe(round)
+			r := roundOf(round)
+			r.Peers = append(r.Peers, verdict.PeerResult{Node: peers[4].Node, Carried: true, Answer: &verdict.Answer{}}, verdict.PeerResult{Node: peers[5].Node})
+			f.Observe(r)
 			share := func() decide.Share { return f.Peers().Shares[probes.MemoryPressure] }
 			if got := f.Peers(); share() != (decide.Share{Asked: 3, Bad: 2, ZoneAsked: 2, ZoneBad: 1}) || len(got.Shares) != 1 || got.Rounds != 1 {
 				t.Errorf("%+v", got)
@@ -266,12 +275,12 @@ func TestShares(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 			time.Sleep(50 * time.Second)
-			f.Observe(map[string]verdict.Answer{peers[0].Node: answer(probes.OK)}) // the others stay for a minute
+			f.Observe(roundOf(map[string]verdict.Answer{peers[0].Node: answer(probes.OK)})) // the others stay for a minute
 			if share() != (decide.Share{Asked: 3, Bad: 1, ZoneAsked: 2}) {
 				t.Errorf("%+v after a round that reached one", share())
 			}
 			time.Sleep(50 * time.Second)
-			f.Observe(nil)
+			f.Observe(roundOf(nil))
 			if share() != (decide.Share{Asked: 1}) { // the list was read again meanwhile, and names no zones
 				t.Errorf("%+v when only one is fresh", share())
 			}
@@ -289,7 +298,7 @@ func TestIsTroubled(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[probes.Level]bool{probes.OK: false, probes.Unknown: false, probes.Degraded: true, probes.Critical: true} {
 		f := Alone()
-		f.SetLevels(map[probes.Condition]probes.Level{probes.MemoryPressure: level, probes.PIDPressure: probes.OK})
+		f.SetDecided(map[probes.Condition]probes.Level{probes.MemoryPressure: level, probes.PIDPressure: probes.OK}, false, nil)
 		if f.Surroundings().Troubled != want {
 			t.Errorf("%s: %t", level, !want)
 		}
@@ -303,7 +312,7 @@ func TestPage(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	f.SetAnswer(verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: true, verdict.Pods: false}, Lossy: 3, Reach: 92})
-	f.SetLevels(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.Degraded})
+	f.SetDecided(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.Degraded}, false, nil)
 	if got, want := string(f.Page()), `{"version":1,"classes":{"dns":true,"pods":false},"lossy":3,"reach":92,"levels":{"MemoryPressure":"Degraded"}}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

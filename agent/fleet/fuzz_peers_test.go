@@ -66,9 +66,9 @@ func FuzzHeard(f *testing.F) {
 		}
 		alone := Alone()
 		alone.in.Peers = []verdict.Peer{{Node: "liar"}, {Node: "other"}}
-		alone.SetLevels(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK})
+		alone.SetDecided(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK}, false, nil)
 		for range 3 {
-			alone.Observe(map[string]verdict.Answer{"liar": answer, "stranger": answer})
+			alone.Observe(roundOf(map[string]verdict.Answer{"liar": answer, "stranger": answer}))
 		}
 		for condition, share := range alone.Peers().Shares {
 			if condition != probes.MemoryPressure || share.Asked+share.Maintained > 1 || share.Bad > share.Asked {

@@ -19,12 +19,12 @@ func TestMaintenanceIsTold(t *testing.T) {
 	if page := string(f.Page()); strings.Contains(page, "maintenance") {
 		t.Error(page)
 	}
-	f.SetMaintenance(true, nil)
+	f.SetDecided(nil, true, nil)
 	f.SetAnswer(verdict.Answer{Lossy: -1, Reach: -1}) // of another round
 	if page := string(f.Page()); !strings.Contains(page, `"maintenance":true`) {
 		t.Error(page)
 	}
-	f.SetMaintenance(false, nil)
+	f.SetDecided(nil, false, nil)
 	if page := string(f.Page()); strings.Contains(page, "maintenance") {
 		t.Error(page)
 	}
@@ -57,7 +57,7 @@ func TestSuspicionIsRestored(t *testing.T) {
 func TestSharesLeaveOutMaintenance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(&source{agents: 4})
-		f.SetLevels(map[probes.Condition]probes.Level{probes.DiskPressure: probes.OK})
+		f.SetDecided(map[probes.Condition]probes.Level{probes.DiskPressure: probes.OK}, false, nil)
 		runFor(t, f, func() {
 			says := func(maintained ...string) map[string]verdict.Answer {
 				answers := map[string]verdict.Answer{}
@@ -69,11 +69,11 @@ func TestSharesLeaveOutMaintenance(t *testing.T) {
 				}
 				return answers
 			}
-			f.Observe(says())
+			f.Observe(roundOf(says()))
 			if got, want := f.Peers().Shares[probes.DiskPressure], (decide.Share{Asked: 3, Bad: 3}); got != want {
 				t.Errorf("%+v, want %+v", got, want)
 			}
-			f.Observe(says("node-1", "node-3"))
+			f.Observe(roundOf(says("node-1", "node-3")))
 			if got, want := f.Peers().Shares[probes.DiskPressure], (decide.Share{Asked: 1, Bad: 1, Maintained: 2}); got != want {
 				t.Errorf("%+v, want %+v", got, want)
 			}
@@ -94,7 +94,7 @@ func TestNodesUnderMaintenance(t *testing.T) {
 			"node-3": {Type: "Drained", Status: taints.ConditionTrue},
 		}}
 		f := newFleet(s)
-		f.SetMaintenance(false, []string{"MaintenanceInProgress", "DrainInProgress"})
+		f.SetDecided(nil, false, []string{"MaintenanceInProgress", "DrainInProgress"})
 		runFor(t, f, func() {
 			s.leases = map[string]time.Time{"node-1": time.Now()}
 			all := []string{"node-1", "node-2", "node-3"}

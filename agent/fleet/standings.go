@@ -65,7 +65,7 @@ func (f *Fleet) Consult(ctx context.Context, news *verdict.Verdict) (standings [
 		defer cancel()
 		standings, _ = f.Standings(asking, news.Ask)
 	}
-	f.Observe(news.Round.Heard()) // may have the list read, which the question needs too
+	f.Observe(&news.Round) // may have the list read, which the question needs too
 	f.SetAnswer(news.Own)
 	return standings
 }

@@ -45,26 +45,19 @@ func (f *Fleet) SetAnswer(answer verdict.Answer) {
 	defer f.mu.Unlock()
 	healthy, known := answer.Classes[verdict.Pods]
 	f.dnsAgain.observe(known && !healthy, time.Now(), dnsWait)
-	answer.Classes = maps.Clone(answer.Classes)
 	f.say(func(own *verdict.Answer) {
 		answer.Version, answer.Levels, answer.Maintenance = own.Version, own.Levels, own.Maintenance
 		*own = answer
 	})
 }
 
-// SetLevels sets the levels in this host's answer to its peers.
-func (f *Fleet) SetLevels(levels map[probes.Condition]probes.Level) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.say(func(own *verdict.Answer) { own.Levels = maps.Clone(levels) })
-}
-
-// SetMaintenance sets whether the own Node is under maintenance, and by which conditions other Nodes are.
-func (f *Fleet) SetMaintenance(isOwn bool, types []string) {
+// SetDecided sets the levels in this host's answer to its peers, and whether its Node is under
+// maintenance. types are the conditions by which other Nodes are. Nobody may change levels any more.
+func (f *Fleet) SetDecided(levels map[probes.Condition]probes.Level, isMaintained bool, types []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.maintenance = types
-	f.say(func(own *verdict.Answer) { own.Maintenance = isOwn })
+	f.say(func(own *verdict.Answer) { own.Levels, own.Maintenance = levels, isMaintained })
 }
 
 // SetZone sets the zone of the own Node. It chooses peers from the next list on.
@@ -82,15 +75,15 @@ func (f *Fleet) Restore(own *taints.Node) {
 	f.in.Suspected = c != nil && c.Status == taints.ConditionUnknown && verdict.IsSuspicion(c.Reason)
 }
 
-// Observe takes the peers' answers of one round, by Node.
-func (f *Fleet) Observe(answers map[string]verdict.Answer) {
+// Observe takes what the peers answered in a round.
+func (f *Fleet) Observe(r *verdict.Round) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
 	f.rounds, f.heardAt = f.rounds+1, now
-	for node, answer := range answers {
-		if answer.Version == verdict.AnswerVersion {
-			f.heard[node] = heard{now, answer}
+	for i := range r.Peers {
+		if p := &r.Peers[i]; p.Answer != nil && !p.Carried {
+			f.heard[p.Node] = heard{now, *p.Answer}
 		}
 	}
 	maps.DeleteFunc(f.heard, func(node string, h heard) bool {

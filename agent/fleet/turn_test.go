@@ -19,7 +19,7 @@ func hearFor(f *Fleet, length, every time.Duration, silent ...string) {
 				answers[peer.Node] = verdict.Answer{Version: verdict.AnswerVersion}
 			}
 		}
-		f.Observe(answers)
+		f.Observe(roundOf(answers))
 		time.Sleep(every)
 	}
 }

@@ -61,7 +61,7 @@ func looping(t *testing.T, h http.Handler, r *http.Request, length time.Duration
 func TestPeerIsRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fleet.Alone()
-		f.SetLevels(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK})
+		f.SetDecided(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK}, false, nil)
 		h := newPeerHandler(f)
 		const seconds = 10
 		codes := looping(t, h, httptest.NewRequest(http.MethodGet, "/peer", nil), seconds*time.Second)
@@ -177,7 +177,7 @@ func peerServer(t testing.TB) string {
 	}
 	f := fleet.Alone()
 	f.SetAnswer(verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: true, verdict.Pods: true, verdict.Local: true}, Lossy: 0})
-	f.SetLevels(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK, probes.DiskPressure: probes.OK, probes.PIDPressure: probes.OK, probes.NetworkUnavailable: probes.OK})
+	f.SetDecided(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK, probes.DiskPressure: probes.OK, probes.PIDPressure: probes.OK, probes.NetworkUnavailable: probes.OK}, false, nil)
 	h := newPeerHandler(f)
 	h.window.most = answers{1 << 30, 1 << 30, 1 << 30, 1 << 30}
 	mux := http.NewServeMux()
@@ -277,7 +277,7 @@ func BenchmarkPeerServer(b *testing.B) {
 // them fills a packet. It is never longer.
 func TestPaddedAnswers(t *testing.T) {
 	f := fleet.Alone()
-	f.SetLevels(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK})
+	f.SetDecided(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK}, false, nil)
 	l, err := Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -327,7 +327,7 @@ func answerTo(t *testing.T, to net.Addr, request string) []byte {
 // Agents exchange full packets with one another: the probe's own question and the answer.
 func TestAgentsExchangeFullPackets(t *testing.T) {
 	f := fleet.Alone()
-	f.SetLevels(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK})
+	f.SetDecided(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK}, false, nil)
 	l, err := Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -69,17 +69,6 @@ func (r *Round) Known(own *Answer) map[Class]bool {
 	return known
 }
 
-// Heard returns what the peers answered in this round, by Node.
-func (r *Round) Heard() map[string]Answer {
-	answers := make(map[string]Answer, len(r.Peers))
-	for i := range r.Peers {
-		if p := &r.Peers[i]; p.Answer != nil && !p.Carried {
-			answers[p.Node] = *p.Answer
-		}
-	}
-	return answers
-}
-
 // Of the peers that count, at most a fifth reached makes a host suspect itself, and at least four
 // fifths is well. What lies between says nothing of this host: the others may be in trouble.
 const (
