@@ -169,13 +169,15 @@ func (k *kernel) defaultRoute(h probes.Host, family string) (w way) {
 		case err == nil && found.interfaces == nil: // 127.0.0.0/8
 		case err == nil && found.bits <= halfOfAll:
 			return k.wayOf(h, found, nil, "", "which has the default route")
-		case err == nil:
-			w.err = fmt.Errorf("%s: %w", family, errNoneFound)
+		case err == nil: // a route to a part of all
 		case !errors.Is(err, errNowhere):
 			return way{err: err}
 		case w.lost == "":
 			w.lost = family + ": " + why(err)
 		}
+	}
+	if w.lost == "" {
+		w.err = fmt.Errorf("%s: %w", family, errNoneFound)
 	}
 	return w
 }

@@ -154,7 +154,8 @@ func TestDefaultRouteAmongOthers(t *testing.T) {
 		{"discards", "ip route add blackhole 192.0.2.1\nip route add unreachable 192.0.2.0/24\nip -6 route add blackhole 2001:db8::/32\nip route add prohibit 198.51.100.0/24\nip route add blackhole 240.0.0.0/4", verdict.Well, "default route by up0"},
 		{"halves", "ip route del default\nip route add 0.0.0.0/1 dev up1\nip route add 128.0.0.0/1 dev up1", verdict.Well, "default route by up1"},
 		{"gone", "ip route del 0.0.0.0/1\nip route del 128.0.0.0/1", verdict.Failed, "no default route (IPv4: network is unreachable"},
-		{"by another interface", "ip route add default dev up1", verdict.Well, "default route by up1"},
+		{"gone, beside a way to a quarter of all", "ip route add 64.0.0.0/2 dev up1", verdict.Failed, "no default route (IPv4: network is unreachable"},
+		{"by another interface", "ip route del 64.0.0.0/2\nip route add default dev up1", verdict.Well, "default route by up1"},
 		{"which loses its carrier, and then the route", "ip link set tor1 down\nip route del default dev up1", verdict.Failed, "and no carrier on up1, which led there"},
 	})
 }
