@@ -96,8 +96,8 @@ func TestEachClassFailsByItself(t *testing.T) {
 	}
 }
 
-// Of peers with IPv4 and IPv6, each family can be lost alone. Where no packet above 200 bytes comes
-// through, connections are made and no answer comes.
+// Of peers with IPv4 and IPv6, in either order, each family can be lost alone, and IPv6 where there
+// is no other. Where no packet above 200 bytes comes through, connections are made and no answer comes.
 func TestPeersWithBothFamiliesAreLostByOne(t *testing.T) {
 	h, inside := probetest.InOwnNetwork(t, "nft")
 	if !inside {
@@ -105,7 +105,7 @@ func TestPeersWithBothFamiliesAreLostByOne(t *testing.T) {
 	}
 	probetest.Sh(t, firewall)
 	v := settle(t, 6)
-	var both []verdict.Peer
+	var both, v6 []verdict.Peer
 	for i, peer := range v.Peers {
 		second := netip.MustParseAddr(fmt.Sprintf("fd00:1::%d", i+1))
 		probetest.Sh(t, fmt.Sprintf("ip addr add %s/128 dev lo nodad", second))
@@ -113,18 +113,22 @@ func TestPeersWithBothFamiliesAreLostByOne(t *testing.T) {
 		server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) })}
 		go server.Serve(l) //nolint:errcheck // its end
 		t.Cleanup(func() { _ = server.Close() })
-		both = append(both, peer, verdict.Peer{Node: peer.Node, Address: netip.AddrPortFrom(second, peerPort), Other: otherPort})
+		v6 = append(v6, verdict.Peer{Node: peer.Node, Address: netip.AddrPortFrom(second, peerPort), Other: otherPort})
+		if both = append(both, peer, v6[i]); i%2 == 1 {
+			both[2*i], both[2*i+1] = v6[i], peer
+		}
 	}
-	v.Peers = both
-	p := v.probe(t, h)
-	p.patience = patience
 	for _, cut := range []struct {
+		peers          []verdict.Peer
 		rule           string
 		reached, hangs int
 	}{
-		{"ip6 daddr fd00:1::/64", 0, 0}, {"ip daddr 127.1.0.1-127.1.0.6", 0, 0}, {"ip6 daddr fd00:1::1", 5, 0},
-		{"tcp sport 9410 meta length > 200", 6, 6},
+		{both, "ip6 daddr fd00:1::/64", 0, 0}, {both, "ip daddr 127.1.0.1-127.1.0.6", 0, 0}, {both, "ip6 daddr fd00:1::1", 5, 0},
+		{both, "tcp sport 9410 meta length > 200", 6, 6}, {v6, "ip6 daddr fd00:1::/64", 0, 0},
 	} {
+		v.Peers = cut.peers
+		p := v.probe(t, h)
+		p.patience = patience
 		v.one(t, p)
 		v.one(t, p)
 		probetest.Sh(t, "nft add rule inet t out "+cut.rule+" drop")
