@@ -45,7 +45,7 @@ func TestFullPackets(t *testing.T) {
 		p := NewPeers(5 * time.Second)
 		p.turns.Choose([]verdict.Peer{peer}, false)
 		p.turns.Take(peer, verdict.PeerResult{Reached: true})
-		got := p.askOne(t.Context(), peer, 300*time.Millisecond, func() {})
+		got := p.askOne(t.Context(), peer, 300*time.Millisecond)
 		if got.Full != test.want || (got.Answer != nil) != test.answered || !got.FullNow || !got.Reached || got.FullBytes != verdict.LongestPadded {
 			t.Errorf("%s: %+v", test.name, got)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/taintlet/taintlet/probes/network/verdict"
@@ -52,44 +51,48 @@ func (p *Peers) Ask(ctx context.Context, in *verdict.Surroundings, patience time
 
 // ask asks peers. It asks the rest as soon as one peer has changed or is slow.
 func (p *Peers) ask(ctx context.Context, patience time.Duration, now, rest []verdict.Peer) map[verdict.Peer]verdict.PeerResult {
-	var mu sync.Mutex
-	results := make(map[verdict.Peer]verdict.PeerResult, len(now))
-	var group sync.WaitGroup
-	ask := func(peer verdict.Peer, doubt func()) {
-		group.Go(func() {
-			result := p.askOne(ctx, peer, patience, doubt)
-			if p.turns.HasChanged(peer, result) {
-				doubt()
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			results[peer] = result
-		})
+	type answer struct {
+		peer   verdict.Peer
+		result verdict.PeerResult
 	}
-	askRest := sync.OnceFunc(func() {
-		for _, peer := range rest {
-			ask(peer, func() {})
+	results, answers, awaited := make(map[verdict.Peer]verdict.PeerResult, len(now)), make(chan answer), 0
+	ask := func(peers []verdict.Peer) {
+		for _, peer := range peers {
+			go func() { answers <- answer{peer, p.askOne(ctx, peer, patience)} }()
 		}
-	})
-	for _, peer := range now {
-		ask(peer, askRest)
+		awaited += len(peers)
 	}
-	group.Wait()
+	ask(now)
+	slow := time.NewTimer(otherAfter)
+	defer slow.Stop()
+	for awaited > 0 {
+		isNews := true
+		select {
+		case a := <-answers:
+			awaited--
+			results[a.peer], isNews = a.result, p.turns.HasChanged(a.peer, a.result)
+		case <-slow.C:
+		}
+		if isNews {
+			ask(rest)
+			rest = nil
+		}
+	}
 	return results
 }
 
 // askOne asks one peer, with full packets in its turn, and with small ones where these get no answer.
-func (p *Peers) askOne(ctx context.Context, peer verdict.Peer, patience time.Duration, doubt func()) verdict.PeerResult {
+func (p *Peers) askOne(ctx context.Context, peer verdict.Peer, patience time.Duration) verdict.PeerResult {
 	last, wasReached := p.turns.Last(peer)
 	if !p.turns.IsFull(peer) || !wasReached {
-		return askPeer(ctx, peer, patience, last, wasReached, doubt)
+		return askPeer(ctx, peer, patience, last, wasReached)
 	}
 	full := askFull(ctx, peer, otherAfter)
 	if full.Answer != nil {
 		full.Reached, full.OtherKnown, full.OtherOpen = true, last.OtherKnown, last.OtherOpen
 		return full
 	}
-	small := askPeer(ctx, peer, patience, last, wasReached, doubt)
+	small := askPeer(ctx, peer, patience, last, wasReached)
 	small.FullNow, small.FullBytes = full.FullNow, full.FullBytes
 	if small.Answer != nil {
 		small.Full = full.Full
@@ -100,11 +103,9 @@ func (p *Peers) askOne(ctx context.Context, peer verdict.Peer, patience time.Dur
 // askPeer asks one peer, and its second port too where that tells something: when the peer is
 // reached for the first time, and when it is not reached any more. In the rounds that follow both
 // are asked at the same time. last is its result before this one, and wasReached that it ever was.
-// Doubt is called when the peer takes long. It may be called more than once.
-func askPeer(ctx context.Context, peer verdict.Peer, patience time.Duration, last verdict.PeerResult, wasReached bool, doubt func()) verdict.PeerResult {
+func askPeer(ctx context.Context, peer verdict.Peer, patience time.Duration, last verdict.PeerResult, wasReached bool) verdict.PeerResult {
 	result := verdict.PeerResult{Node: peer.Node, OtherKnown: last.OtherKnown, OtherOpen: last.OtherOpen}
 	isMissing := wasReached && !last.Reached
-	slow := time.AfterFunc(otherAfter, doubt)
 	beside, cancel := context.WithCancel(ctx)
 	defer cancel()
 	found := make(chan error, 1)
@@ -117,9 +118,6 @@ func askPeer(ctx context.Context, peer verdict.Peer, patience time.Duration, las
 	end()
 	result.Reached, result.Retransmits = r.connected || isThere(err), r.retransmits
 	result.Refused = result.Reached && !r.connected
-	if !slow.Stop() {
-		doubt() // returns when the call of the timer has
-	}
 	if result.Reached {
 		cancel()
 	}

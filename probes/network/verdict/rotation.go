@@ -141,7 +141,7 @@ func (t *Rotation) IsFull(p Peer) bool {
 }
 
 // HasChanged reports whether a peer's result is worth asking all: it is not quite well, or says
-// something else than before. It may be called from several goroutines, between Choose and Take.
+// something else than before.
 func (t *Rotation) HasChanged(p Peer, now PeerResult) bool {
 	last := t.last[p]
 	if !now.Reached {
