@@ -42,6 +42,10 @@ func (eightAgents) GetSlice(context.Context, string, string) (*discoveryv1.Endpo
 
 func (eightAgents) GetNode(context.Context, string) (*taints.Node, error) { return &taints.Node{}, nil }
 
+func (eightAgents) SetEndpoints([]netip.AddrPort) {}
+
+func (eightAgents) ObserveWay(bool, bool) {}
+
 func (eightAgents) LeaseRenewed(context.Context, string) (time.Time, error) {
 	return time.Time{}, nil
 }

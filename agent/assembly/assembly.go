@@ -37,7 +37,7 @@ func New(ctx context.Context, o Options) (*agent.Agent, func(), error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		others.Source, others.Way, others.APIServer = client, client, client.Address()
+		others.Source, others.APIServer = client, client.Address()
 		a.Client, a.Slots = client, client.Slots(o.Namespace)
 		a.Recorder, stop = client.StartRecorder(ctx, func() time.Duration { return a.Fleet.Crowd() }, o.Log)
 	}

@@ -41,9 +41,7 @@ type Options struct {
 	APIServer string
 	// Source reads the API server; nil: there is none.
 	Source Source
-	// Way is told of the way to the API server; nil: nobody is.
-	Way Way
-	Log *slog.Logger
+	Log    *slog.Logger
 }
 
 // The lists that are read.

@@ -38,7 +38,13 @@ type source struct {
 	cordoned bool // all Nodes
 	// conditions have one more of a Node, by its name.
 	conditions map[string]taints.NodeCondition
+	// What it is told of the way to it.
+	endpoints           []netip.AddrPort
+	isBroken, elsewhere bool
 }
+
+func (s *source) SetEndpoints(endpoints []netip.AddrPort) { s.endpoints = endpoints }
+func (s *source) ObserveWay(isBroken, elsewhere bool)     { s.isBroken, s.elsewhere = isBroken, elsewhere }
 
 func (s *source) ListSlices(_ context.Context, _, selector string) ([]metav1.PartialObjectMetadata, error) {
 	s.mu.Lock()
@@ -163,21 +169,12 @@ func TestListsAreReadEvery10MinutesAndStay(t *testing.T) {
 	})
 }
 
-// ways keeps what a Way is told.
-type ways struct {
-	endpoints           []netip.AddrPort
-	isBroken, elsewhere bool
-}
-
-func (w *ways) SetEndpoints(endpoints []netip.AddrPort) { w.endpoints = endpoints }
-func (w *ways) ObserveWay(isBroken, elsewhere bool)     { w.isBroken, w.elsewhere = isBroken, elsewhere }
-
 // The endpoints of the API server are known for the time in which its Service is not reached: the
 // own one first, and no more than three others. They are asked on other Nodes only.
 func TestEndpointsOfTheAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, told := newFleet(&source{agents: 9}), &ways{}
-		f.options.Way = told
+		told := &source{agents: 9}
+		f := newFleet(told)
 		runFor(t, f, func() {
 			own := netip.MustParseAddrPort("198.51.100.0:4808")
 			asked := f.Surroundings().APIServers
@@ -186,11 +183,11 @@ func TestEndpointsOfTheAPIServer(t *testing.T) {
 			}
 			f.Consult(t.Context(), &verdict.Verdict{Round: verdict.Round{Results: map[verdict.Class]verdict.Result{verdict.Route: {Outcome: verdict.Failed}, verdict.API: {Elsewhere: true}}}})
 			if !told.isBroken || !told.elsewhere {
-				t.Errorf("%+v", told)
+				t.Errorf("broken %t, elsewhere %t", told.isBroken, told.elsewhere)
 			}
 			f.Consult(t.Context(), &verdict.Verdict{})
 			if told.isBroken || told.elsewhere {
-				t.Errorf("%+v", told)
+				t.Errorf("broken %t, elsewhere %t", told.isBroken, told.elsewhere)
 			}
 		})
 	})

@@ -184,9 +184,7 @@ func (f *Fleet) refreshAPIServer(ctx context.Context) error {
 	if len(own) > 0 && len(f.in.APIServers) > 0 {
 		f.in.APIServer = f.in.APIServers[0].String()
 	}
-	if f.options.Way != nil {
-		f.options.Way.SetEndpoints(append(own, f.in.APIServers...))
-	}
+	f.options.Source.SetEndpoints(append(own, f.in.APIServers...))
 	return nil
 }
 

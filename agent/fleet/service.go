@@ -14,7 +14,7 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// Source is where EndpointSlices, Nodes and their Leases are read (*apiserver.Client).
+// Source is the API server, where EndpointSlices, Nodes and their Leases are read (*apiserver.Client).
 type Source interface {
 	// ListSlices returns the metadata of the EndpointSlices with these labels.
 	ListSlices(ctx context.Context, namespace, selector string) ([]metav1.PartialObjectMetadata, error)
@@ -24,10 +24,6 @@ type Source interface {
 	GetNode(ctx context.Context, name string) (*taints.Node, error)
 	// LeaseRenewed returns when a Node's Lease was renewed, by that Node's clock.
 	LeaseRenewed(ctx context.Context, node string) (time.Time, error)
-}
-
-// Way is how the API server is reached (*apiserver.Client).
-type Way interface {
 	// SetEndpoints sets where it is dialed while its configured address fails.
 	SetEndpoints([]netip.AddrPort)
 	// ObserveWay takes in whether a route is lost, and whether the endpoints answer and the configured address not.

@@ -52,18 +52,18 @@ func (f *Fleet) Consult(ctx context.Context, news *verdict.Verdict) (standings [
 	f.mu.Lock()
 	f.classes = news.Round.Known(&news.Own)
 	f.mu.Unlock()
-	if f.options.Way != nil {
-		f.options.Way.ObserveWay(news.Round.Outcome(verdict.Route) == verdict.Failed, news.Round.Results[verdict.API].Elsewhere)
-	}
-	if len(news.Note) > 0 && f.options.Source != nil {
-		noting, cancel := context.WithTimeout(ctx, notePatience)
-		defer cancel()
-		_ = f.Note(noting, news.Note)
-	}
-	if len(news.Ask) > 0 && f.options.Source != nil {
-		asking, cancel := context.WithTimeout(ctx, askPatience)
-		defer cancel()
-		standings, _ = f.Standings(asking, news.Ask)
+	if f.options.Source != nil {
+		f.options.Source.ObserveWay(news.Round.Outcome(verdict.Route) == verdict.Failed, news.Round.Results[verdict.API].Elsewhere)
+		if len(news.Note) > 0 {
+			noting, cancel := context.WithTimeout(ctx, notePatience)
+			defer cancel()
+			_ = f.Note(noting, news.Note)
+		}
+		if len(news.Ask) > 0 {
+			asking, cancel := context.WithTimeout(ctx, askPatience)
+			defer cancel()
+			standings, _ = f.Standings(asking, news.Ask)
+		}
 	}
 	f.Observe(&news.Round) // may have the list read, which the question needs too
 	f.SetAnswer(news.Own)

@@ -3,6 +3,7 @@ package monitoring
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -49,6 +50,10 @@ func (endpoints) GetSlice(context.Context, string, string) (*discoveryv1.Endpoin
 }
 
 func (endpoints) GetNode(context.Context, string) (*taints.Node, error) { return &taints.Node{}, nil }
+
+func (endpoints) SetEndpoints([]netip.AddrPort) {}
+
+func (endpoints) ObserveWay(bool, bool) {}
 
 func (endpoints) LeaseRenewed(context.Context, string) (time.Time, error) { return time.Time{}, nil }
 
