@@ -21,33 +21,26 @@ const (
 	rereadAfter = 10 * time.Second
 )
 
-// Run keeps the lists up to date until the context ends. One that cannot be read stays as it was.
+// Run keeps the lists up to date until the context ends, and reads some sooner, as again says. One
+// that cannot be read stays as it was.
 func (f *Fleet) Run(ctx context.Context) error {
-	pause := refreshSoonest
-	for f.options.Source != nil {
-		err := f.read(ctx, "the other agents and the DNS pods", f.refresh)
-		if err == nil && (!f.hasPeers() || f.Status().Known >= enough) {
-			pause = refreshEvery
-		}
-		if err := f.pause(ctx, pace.Jittered(pause)); err != nil {
-			return err
-		}
-		pause = min(2*pause, refreshEvery)
+	if f.options.Source == nil {
+		<-ctx.Done()
+		return ctx.Err()
 	}
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-// pause waits for a time. During it, lists are read as often as again says.
-func (f *Fleet) pause(ctx context.Context, length time.Duration) error {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
+	due, pause := time.NewTimer(0), refreshSoonest
+	defer due.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-timer.C:
-			return nil
+		case <-due.C:
+			err := f.read(ctx, "the other agents and the DNS pods", f.refresh)
+			if err == nil && (!f.hasPeers() || f.Status().Known >= enough) {
+				pause = refreshEvery
+			}
+			due.Reset(pace.Jittered(pause))
+			pause = min(2*pause, refreshEvery)
 		case <-f.dnsAgain.due:
 			_ = f.read(ctx, "the DNS pods", f.readDNS)
 		case <-f.peersAgain.due:

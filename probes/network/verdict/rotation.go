@@ -51,8 +51,7 @@ type Rotation struct {
 	round int
 	// Suspected takes the peers for reached that were not asked yet: the agent before this one did reach them.
 	Suspected bool
-	// isNew: something changed in the newest round. quiet counts the rounds since then.
-	isNew bool
+	// quiet counts the rounds since something changed.
 	quiet int
 
 	// In round fullDue, the fullTimes-th, full packets are exchanged with one peer: fullNow, in this round.
@@ -103,12 +102,10 @@ func (t *Rotation) Choose(peers []Peer, alert bool) (now, rest []Peer) {
 		known[p] = last
 	}
 	t.last = known
-	t.quiet++
-	if t.isNew || alert {
+	t.round++
+	if t.quiet++; alert {
 		t.quiet = 0
 	}
-	t.isNew = false
-	t.round++
 	inTurn := slices.DeleteFunc(slices.Clone(peers), func(p Peer) bool {
 		last := t.last[p]
 		return !last.reached && t.round < last.due
@@ -163,8 +160,10 @@ func saysTheSame(a, b *Answer) bool {
 
 // Take keeps the result of a peer that was asked in this round.
 func (t *Rotation) Take(p Peer, result PeerResult) {
-	t.isNew = t.isNew || t.HasChanged(p, result)
 	last := t.last[p]
+	if t.HasChanged(p, result) {
+		t.quiet = -1 // 0 in the next round
+	}
 	if result.Reached && last.isClosed() { // its port was opened, and so may be those of others
 		for other, closed := range t.last {
 			closed.due = 0
