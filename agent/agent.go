@@ -60,7 +60,7 @@ func (a *Agent) Run(ctx context.Context, listener net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
 	start := starter(group)
 	l := newLoop(a, start)
-	reloader := &reloader{load: a.Reload, current: a.Config.Hash, reloads: l.reloads, slices: l.fleet.Slices}
+	reloader := &reloader{load: a.Reload, current: a.Config.Hash, reloads: l.reloads, crowd: l.fleet.Crowd}
 	server := &serve.Server{Listener: listener, Metrics: l.metrics, Health: l.health, Fleet: l.fleet, Now: a.Now, Log: a.Log}
 	// The loop starts one more worker for each probe.
 	for _, w := range []worker{

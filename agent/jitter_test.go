@@ -9,7 +9,7 @@ import (
 // min at most.
 func TestJitterOfAReload(t *testing.T) {
 	for slices, want := range map[int]time.Duration{0: 10 * time.Second, 1: 10 * time.Second, 7: 70 * time.Second, 30: 5 * time.Minute, 1000: 5 * time.Minute} {
-		r := &reloader{slices: func() int { return slices }}
+		r := &reloader{crowd: func() time.Duration { return time.Duration(slices) * time.Second }}
 		if got := r.jitter(); got != want {
 			t.Errorf("%d slices: %s, want %s", slices, got, want)
 		}

@@ -30,8 +30,8 @@ type reload struct {
 type reloader struct {
 	load    func() (*config.Config, error)
 	reloads chan<- reload
-	// slices is how many EndpointSlices the agents have.
-	slices func() int
+	// crowd is the time in which all agents write once: a second for each hundred of them.
+	crowd func() time.Duration
 	// current is the hash of the configuration that was passed on last.
 	current string
 	// refused is the last error that was passed on.
@@ -59,7 +59,7 @@ func (r *reloader) run(ctx context.Context) error {
 
 // jitter is the longest wait now.
 func (r *reloader) jitter() time.Duration {
-	return min(maxJitter, time.Duration(max(1, r.slices()))*jitterPerSlice)
+	return min(maxJitter, max(1, r.crowd()/time.Second)*jitterPerSlice)
 }
 
 func (r *reloader) isNew(cfg *config.Config, err error) bool {

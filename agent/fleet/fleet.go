@@ -133,15 +133,12 @@ func (f *Fleet) IsAgent(address netip.Addr) bool {
 	return f.agentsAt[address]
 }
 
-// Slices returns how many EndpointSlices the agents have: the size of the fleet in hundreds; 0: not known.
-func (f *Fleet) Slices() int {
+// Crowd is the time in which all agents of the fleet write once; 0: its size is not known.
+func (f *Fleet) Crowd() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.slices
+	return pace.Crowd(f.slices)
 }
-
-// Crowd is the time in which all agents of the fleet write once; 0: its size is not known.
-func (f *Fleet) Crowd() time.Duration { return pace.Crowd(f.Slices()) }
 
 // selfAddress is an address of the own Node at which this agent listens.
 func (f *Fleet) selfAddress() netip.AddrPort {

@@ -148,8 +148,8 @@ func TestListsAreReadEvery10MinutesAndStay(t *testing.T) {
 			if n := s.reads(); n < 11 || n > 14 {
 				t.Errorf("read %d times in 2 h", n)
 			}
-			if len(f.Surroundings().Peers) != MaxPeers || len(f.Surroundings().DNSPods) != maxDNSPods || f.Slices() != 1 || f.Peers().Known != MaxPeers {
-				t.Errorf("peers %v, DNS pods %v, %d slices", f.Surroundings().Peers, f.Surroundings().DNSPods, f.Slices())
+			if len(f.Surroundings().Peers) != MaxPeers || len(f.Surroundings().DNSPods) != maxDNSPods || f.Crowd() != time.Second || f.Peers().Known != MaxPeers {
+				t.Errorf("peers %v, DNS pods %v, fleet of %s", f.Surroundings().Peers, f.Surroundings().DNSPods, f.Crowd())
 			}
 			if got := f.Surroundings().APIServer; got == "10.0.0.1:443" || got == "198.51.100.0:4808" || got == "" {
 				t.Errorf("API server %s although this Node has one itself", got)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -274,8 +275,8 @@ func TestPeersOfALargeFleet(t *testing.T) {
 	}
 	lists, gets := sliceRequests(t, c, namespace)
 	t.Logf("peers by zone %v, of slices %v; %d lists, gets %v", perZone, slices, lists, gets)
-	if lists != 1 || len(gets) != 3 || perZone[0] != 4 || perZone[1] != 4 || perZone[2] != 4 || f.Slices() != 5 {
-		t.Errorf("%d lists, gets %v, peers by zone %v, %d slices", lists, gets, perZone, f.Slices())
+	if lists != 1 || len(gets) != 3 || perZone[0] != 4 || perZone[1] != 4 || perZone[2] != 4 || f.Crowd() != 5*time.Second {
+		t.Errorf("%d lists, gets %v, peers by zone %v, fleet of %s", lists, gets, perZone, f.Crowd())
 	}
 
 	if body := listed.last(); !strings.Contains(body, `"PartialObjectMetadataList"`) || strings.Contains(body, "addresses") {
