@@ -4,6 +4,7 @@ package config
 
 import (
 	"cmp"
+	"encoding/json"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,6 +73,8 @@ type Config struct {
 	// Override names the override that is merged into this configuration, by its place and
 	// its labels; empty: none.
 	Override string `json:"-"`
+	// given are the fields of the file, with that override merged into them.
+	given map[string]json.RawMessage
 	// nodeSelector has the labels of that override. family are the file's own configuration
 	// and those that its overrides make.
 	nodeSelector map[string]string

@@ -10,39 +10,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Effective loads a file as Load does. Beside it, it returns the whole
-// configuration as a file, in which a comment marks each field that the file at
-// path sets, with its default.
-func (s Schema) Effective(path string) (*Config, string, error) {
-	cfg, data, err := s.load(path)
-	if err != nil {
-		return nil, "", err
-	}
-	text, err := s.whole(cfg, data)
-	return cfg, text, err
-}
-
-// EffectiveOf is Effective for the content of a file.
-func (s Schema) EffectiveOf(data []byte) (*Config, string, error) {
-	cfg, err := s.Decode(data)
-	if err != nil {
-		return nil, "", err
-	}
-	text, err := s.whole(cfg, data)
-	return cfg, text, err
-}
-
-// whole writes a configuration that was decoded from data.
-func (s Schema) whole(cfg *Config, data []byte) (string, error) {
-	var given map[string]any
-	if err := yaml.Unmarshal(data, &given); err != nil {
-		return "", err
+// Effective writes the whole of a configuration as a file. A comment marks each field that the
+// file of the configuration sets, or its override (see For), with its default.
+func (s Schema) Effective(cfg *Config) string {
+	given := map[string]any{}
+	for name, value := range cfg.given {
+		given[name] = shown(value)
 	}
 	delete(given, "apiVersion") // which every file has
 	delete(given, "kind")
 	e := effective{common: reflect.ValueOf(cfg.Debounce)}
 	e.fields("", reflect.ValueOf(cfg).Elem(), reflect.ValueOf(s.Default()).Elem(), given)
-	return e.text.String(), nil
+	return e.text.String()
 }
 
 // effective writes a configuration, field by field in the order of its types.

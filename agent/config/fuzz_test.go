@@ -45,6 +45,9 @@ func effectiveOf(t *testing.T, data []byte) (string, error) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, text, err := HostSchema().Effective(path)
-	return text, err
+	cfg, err := HostSchema().Load(path)
+	if err != nil {
+		return "", err
+	}
+	return HostSchema().Effective(cfg), nil
 }

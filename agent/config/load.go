@@ -16,8 +16,10 @@ import (
 
 // Load reads and decodes a file; an empty path gives the defaults.
 func (s Schema) Load(path string) (*Config, error) {
-	cfg, _, err := s.load(path)
-	return cfg, err
+	if path == "" {
+		return s.Default(), nil
+	}
+	return s.Reloader(path)()
 }
 
 // Reloader returns a function that loads a file again and again. It decodes the file only
@@ -37,19 +39,6 @@ func (s Schema) Reloader(path string) func() (*Config, error) {
 		}
 		return cfg, refused
 	}
-}
-
-// load is Load, and returns the file too.
-func (s Schema) load(path string) (*Config, []byte, error) {
-	if path == "" {
-		return s.Default(), nil, nil
-	}
-	data, err := readFile(path)
-	if err != nil {
-		return nil, nil, fmt.Errorf("configuration: %w", err)
-	}
-	cfg, err := s.decodeFile(path, data)
-	return cfg, data, err
 }
 
 // decodeFile decodes what a file holds.
@@ -119,6 +108,7 @@ func parse(data []byte) (fields map[string]json.RawMessage, err error) {
 func (s Schema) decodeFields(fields map[string]json.RawMessage) (*Config, field.ErrorList) {
 	cfg := s.Default()
 	cfg.APIVersion, cfg.Kind, cfg.Hash = "", "", ""
+	cfg.given = fields
 	cfg.Rules = nil // what a file does not have is added below
 	var d decoder
 	d.section(maps.Clone(fields), reflect.ValueOf(cfg).Elem(), nil)

@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
@@ -44,12 +41,12 @@ each rule how its taint stays on a Node. The output is a valid configuration fil
 			if o.isDefault && o.path != "" || len(args) > 0 && (o.isDefault || o.path != "") {
 				return command.Usagef("give a NODE, --config or --default, and only one of them")
 			}
-			heading, cfg, text, err := o.read(c.Context(), args)
+			heading, cfg, err := o.read(c.Context(), args)
 			if err != nil {
 				return err
 			}
 			rules, eviction := words.Rules(cfg), words.Eviction(cfg)
-			_, err = fmt.Fprintf(c.OutOrStdout(), "# %s:\n%s\n# %s\n\n# %s\n", heading, text, strings.Join(rules, "\n# "), strings.Join(eviction, "\n# "))
+			_, err = fmt.Fprintf(c.OutOrStdout(), "# %s:\n%s\n# %s\n\n# %s\n", heading, config.HostSchema().Effective(cfg), strings.Join(rules, "\n# "), strings.Join(eviction, "\n# "))
 			return err
 		},
 	}
@@ -67,30 +64,27 @@ type configOptions struct {
 	cluster   command.Cluster
 }
 
-// read returns the configuration that was asked for, the whole of it as a file, and says which
-// one it is.
-func (o *configOptions) read(ctx context.Context, nodes []string) (heading string, cfg *config.Config, text string, err error) {
+// read returns the configuration that was asked for, and says which one it is.
+func (o *configOptions) read(ctx context.Context, nodes []string) (heading string, cfg *config.Config, err error) {
 	if o.isDefault || o.path != "" {
 		heading = "The built-in configuration"
 		if o.path != "" {
 			heading = o.path + " is valid. The whole configuration"
 		}
-		if cfg, text, err = config.HostSchema().Effective(o.path); err != nil {
-			err = command.UsageError{Err: err}
-		}
-		return heading, cfg, text, err
+		cfg, err = command.LoadConfig(o.path)
+		return heading, cfg, err
 	}
 	return o.readInForce(ctx, nodes)
 }
 
 // readInForce is read of the configuration of the agents.
-func (o *configOptions) readInForce(ctx context.Context, nodes []string) (heading string, cfg *config.Config, text string, err error) {
+func (o *configOptions) readInForce(ctx context.Context, nodes []string) (heading string, cfg *config.Config, err error) {
 	client, err := clientOf(&o.cluster)
 	if errors.Is(err, command.ErrNoCluster) {
 		err = fmt.Errorf("%w; --default shows the built-in configuration", err)
 	}
 	if err != nil {
-		return "", nil, "", err
+		return "", nil, err
 	}
 	name := fmt.Sprintf("ConfigMap %s/%s", o.cluster.Namespace, installation.Account)
 	inUse, _, err := client.ConfigFile(ctx, o.cluster.Namespace)
@@ -98,49 +92,25 @@ func (o *configOptions) readInForce(ctx context.Context, nodes []string) (headin
 		err = fmt.Errorf("there is no %s with a %s; --default shows the built-in configuration", name, installation.ConfigKey)
 	}
 	if err != nil {
-		return "", nil, "", err
+		return "", nil, err
 	}
 	file := []byte(*inUse)
-	if cfg, text, err = config.HostSchema().EffectiveOf(file); err != nil {
-		return "", nil, "", fmt.Errorf("the agents refuse the %s, and keep the last valid configuration: %w", name, err)
+	if cfg, err = config.HostSchema().Decode(file); err != nil {
+		return "", nil, fmt.Errorf("the agents refuse the %s, and keep the last valid configuration: %w", name, err)
 	}
 	name += ", configuration " + config.HashOf(file)
 	if len(nodes) == 0 {
 		where, err := inForce(ctx, client, config.HashOf(file))
-		return name + where, cfg, text, err
+		return name + where, cfg, err
 	}
 	node, err := client.Node(ctx, nodes[0])
 	if err != nil {
-		return "", nil, "", err
+		return "", nil, err
 	}
-	if merged := cfg.For(node.Labels); merged != cfg {
-		cfg, text, err = withOverride(file, merged.Override)
-		name += " with " + terminal.Clean(merged.Override, maxWord)
+	if cfg = cfg.For(node.Labels); cfg.Override != "" {
+		name += " with " + terminal.Clean(cfg.Override, maxWord)
 	}
-	return name + inForceOn(node, config.HashOf(file)), cfg, text, err
-}
-
-// withOverride is the whole configuration of a Node to which an override of the file applies.
-// The override names itself by its place.
-func withOverride(file []byte, name string) (cfg *config.Config, text string, err error) {
-	var all struct {
-		Overrides []config.Override `json:"overrides"`
-	}
-	var at int
-	_, err = fmt.Sscanf(name, "overrides[%d]", &at)
-	if err = errors.Join(err, yaml.Unmarshal(file, &all)); err != nil {
-		return nil, "", err
-	}
-	change := all.Overrides[at]
-	delete(change, "nodeSelector")
-	change["overrides"] = nil
-	patch, errPatch := json.Marshal(change)
-	whole, errWhole := yaml.YAMLToJSON(file)
-	merged, errMerged := jsonpatch.MergePatch(whole, patch)
-	if err = errors.Join(errPatch, errWhole, errMerged); err != nil {
-		return nil, "", err
-	}
-	return config.HostSchema().EffectiveOf(merged)
+	return name + inForceOn(node, config.HashOf(file)), cfg, nil
 }
 
 // inForceOn says whether a configuration is in force on a Node, and whether it is only observed
