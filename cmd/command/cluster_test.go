@@ -1,9 +1,14 @@
 package command
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 )
 
 // A verb that people run finds the cluster that kubectl would find.
@@ -24,20 +29,30 @@ func TestFindsTheClusterAsKubectlDoes(t *testing.T) {
 	}
 	given, inEnv := write(filepath.Join(home, "given"), "given"), write(filepath.Join(home, "env"), "env")
 	t.Setenv("HOME", home)
-	find := func(f Cluster, want string) {
+	find := func(want string, args ...string) {
 		t.Helper()
+		var f Cluster
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		f.Add(flags)
+		if err := flags.Parse(args); err != nil {
+			t.Fatal(err)
+		}
 		restConfig, err := f.RestConfig()
-		if err != nil || restConfig.Host != want {
-			t.Errorf("%+v: %v %v, want %s", f, restConfig, err, want)
+		if restConfig == nil {
+			restConfig = &rest.Config{}
+		}
+		if got := strings.TrimSpace(fmt.Sprint(restConfig.Host, " ", restConfig.Impersonate.UserName, restConfig.Impersonate.Groups, " ", restConfig.Timeout, " ", err)); got != want {
+			t.Errorf("%q: %s, want %s", args, got, want)
 		}
 	}
 	t.Setenv("KUBECONFIG", "")
-	if restConfig, err := (&Cluster{}).RestConfig(); err == nil {
-		t.Errorf("without any: %v", restConfig)
-	}
+	find("[] 0s " + ErrNoCluster.Error())
 	t.Setenv("KUBECONFIG", inEnv)
-	find(Cluster{}, "https://env")
-	find(Cluster{context: "b"}, "https://env-b")
-	find(Cluster{kubeconfig: given}, "https://given")
-	find(Cluster{kubeconfig: given, context: "b"}, "https://given-b")
+	find("https://env [] 0s <nil>")
+	find("https://env-b [] 0s <nil>", "--context=b")
+	find("https://env-b [] 0s <nil>", "--cluster=b")
+	find("https://other [] 0s <nil>", "--server=https://other")
+	find("https://env u[g h] 7s <nil>", "--as=u", "--as-group=g", "--as-group=h", "--request-timeout=7s")
+	find("https://given [] 0s <nil>", "--kubeconfig="+given)
+	find("https://given-b [] 0s <nil>", "--kubeconfig="+given, "--context=b")
 }

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -175,18 +176,29 @@ type Cluster struct {
 	// Namespace is that of the agents.
 	Namespace string
 
-	kubeconfig, context, as string
-	asGroups                []string
+	kubeconfig string
+	overrides  clientcmd.ConfigOverrides
 }
 
-// Add declares the flags. All flags are shown in the order in which they were declared.
+// Add declares the flags: kubectl's own of a connection, of which the help shows those that
+// people use. All flags are shown in the order in which they were declared.
 func (f *Cluster) Add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVarP(&f.Namespace, "namespace", "n", DefaultNamespace, "namespace of the agents")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, then ~/.kube/config, then the pod's service account)")
-	flags.StringVar(&f.context, "context", "", "`name` of the context in the kubeconfig (default: the current context)")
-	flags.StringVar(&f.as, "as", "", "`user` to impersonate, as kubectl does")
-	flags.StringArrayVar(&f.asGroups, "as-group", nil, "`group` to impersonate with --as; can be repeated")
+	names := clientcmd.RecommendedConfigOverrideFlags("")
+	names.ContextOverrideFlags.Namespace = clientcmd.FlagInfo{}
+	connection := pflag.NewFlagSet("", pflag.ContinueOnError)
+	clientcmd.BindOverrideFlags(&f.overrides, connection, names)
+	shown := map[string]string{
+		clientcmd.FlagContext:          "`name` of the context in the kubeconfig (default: the current context)",
+		clientcmd.FlagImpersonate:      "`user` to impersonate, as kubectl does",
+		clientcmd.FlagImpersonateGroup: "`group` to impersonate with --as; can be repeated",
+	}
+	connection.VisitAll(func(flag *pflag.Flag) {
+		flag.Usage, flag.Hidden = cmp.Or(shown[flag.Name], flag.Usage), shown[flag.Name] == ""
+	})
+	flags.AddFlagSet(connection)
 }
 
 // Within returns a context for a verb that waits no longer than that; 0: there is no limit.
@@ -204,9 +216,7 @@ var ErrNoCluster = errors.New("no cluster is known: give --kubeconfig, set KUBEC
 func (f *Cluster) RestConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
-	overrides.AuthInfo.Impersonate, overrides.AuthInfo.ImpersonateGroups = f.as, f.asGroups
-	restConfig, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	restConfig, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &f.overrides).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, ErrNoCluster
 	}
