@@ -47,9 +47,6 @@ func (s Schema) decodeFile(path string, data []byte) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration %s: %w", path, err)
 	}
-	for _, member := range cfg.family {
-		member.Hash = HashOf(data)
-	}
 	return cfg, nil
 }
 
@@ -67,6 +64,9 @@ func (s Schema) Decode(data []byte) (*Config, error) {
 	}
 	cfg, errs := s.decodeFields(fields)
 	if errs = append(errs, s.decodeOverrides(cfg, fields, errs)...); len(errs) == 0 {
+		for _, member := range cfg.family {
+			member.Hash = HashOf(data)
+		}
 		return cfg, nil
 	}
 	known := members(reflect.ValueOf(cfg).Elem())

@@ -86,21 +86,16 @@ func (o *configOptions) readInForce(ctx context.Context, nodes []string) (headin
 	if err != nil {
 		return "", nil, err
 	}
-	name := fmt.Sprintf("ConfigMap %s/%s", o.cluster.Namespace, installation.Account)
-	inUse, _, err := client.ConfigFile(ctx, o.cluster.Namespace)
-	if err == nil && inUse == nil {
+	cfg, name, err := configOfAgents(ctx, client, o.cluster.Namespace)
+	if err == nil && cfg == nil {
 		err = fmt.Errorf("there is no %s with a %s; --default shows the built-in configuration", name, installation.ConfigKey)
 	}
 	if err != nil {
 		return "", nil, err
 	}
-	file := []byte(*inUse)
-	if cfg, err = config.HostSchema().Decode(file); err != nil {
-		return "", nil, fmt.Errorf("the agents refuse the %s, and keep the last valid configuration: %w", name, err)
-	}
-	name += ", configuration " + config.HashOf(file)
+	name += ", configuration " + cfg.Hash
 	if len(nodes) == 0 {
-		where, err := inForce(ctx, client, config.HashOf(file))
+		where, err := inForce(ctx, client, cfg.Hash)
 		return name + where, cfg, err
 	}
 	node, err := client.Node(ctx, nodes[0])
@@ -110,7 +105,21 @@ func (o *configOptions) readInForce(ctx context.Context, nodes []string) (headin
 	if cfg = cfg.For(node.Labels); cfg.Override != "" {
 		name += " with " + terminal.Clean(cfg.Override, maxWord)
 	}
-	return name + inForceOn(node, config.HashOf(file)), cfg, nil
+	return name + inForceOn(node, cfg.Hash), cfg, nil
+}
+
+// configOfAgents returns the configuration of the agents' ConfigMap, and what people call that;
+// nil: there is none.
+func configOfAgents(ctx context.Context, client *installation.Client, namespace string) (cfg *config.Config, name string, err error) {
+	name = fmt.Sprintf("ConfigMap %s/%s", namespace, installation.Account)
+	file, _, err := client.ConfigFile(ctx, namespace)
+	if err != nil || file == nil {
+		return nil, name, err
+	}
+	if cfg, err = config.HostSchema().Decode([]byte(*file)); err != nil {
+		return nil, name, fmt.Errorf("the agents refuse the %s, and keep the last valid configuration, which only they know: %w", name, err)
+	}
+	return cfg, name, nil
 }
 
 // inForceOn says whether a configuration is in force on a Node, and whether it is only observed

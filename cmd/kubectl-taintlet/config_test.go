@@ -28,20 +28,11 @@ func TestConfigInForce(t *testing.T) {
 		record := fmt.Sprintf(`{"version": 1, "revision": 1, "config": %q, "conditions": {}}`, hash)
 		return fmt.Sprintf(`{"kind": "Node", "apiVersion": "v1", "metadata": {"name": %q, "labels": {"example.com/pool": %q}, "annotations": {"taintlet.dev/mode": %q, "taintlet.dev/record": %q}}}`, name, pool, map[string]string{"n3": "Observe"}[name], record)
 	}
-	nodes := map[string]string{"n1": node("n1", newest, "batch"), "n2": node("n2", "8198", "other"), "n3": node("n3", "", "web")}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		switch name, isNode := strings.CutPrefix(r.URL.Path, "/api/v1/nodes/"); {
-		case isNode:
-			_, _ = w.Write([]byte(nodes[name]))
-		case r.URL.Path == "/api/v1/nodes":
-			fmt.Fprintf(w, `{"kind": "NodeList", "apiVersion": "v1", "items": [%s, %s, %s]}`, nodes["n1"], nodes["n2"], nodes["n3"])
-		default:
-			fmt.Fprintf(w, `{"kind": "ConfigMap", "apiVersion": "v1", "data": {"config.yaml": %q}}`, pools)
-		}
+	n1, n2, n3 := node("n1", newest, "batch"), node("n2", "8198", "other"), node("n3", "", "web")
+	kubeconfig := kubeconfigOf(t, serving(t, map[string]string{
+		"/api/v1/nodes/n1": n1, "/api/v1/nodes/n2": n2, "/api/v1/nodes/n3": n3, "/api/v1/nodes": fmt.Sprintf(`{"kind": "NodeList", "apiVersion": "v1", "items": [%s, %s, %s]}`, n1, n2, n3),
+		configMap: configured(pools),
 	}))
-	defer server.Close()
-	kubeconfig := kubeconfigOf(t, server.URL)
 	for name, want := range map[string][]string{
 		"":   {", in force on 1 of 2 Nodes:\n", "\n  availablePercent: 6 ", "\n  period: 3s "},
 		"n1": {" with overrides[1] {example.com/pool: batch}, in force on Node n1:\n", "\n  availablePercent: 3 ", "\n  period: 4s\n", "\noverrides: []\n"},
@@ -55,4 +46,21 @@ func TestConfigInForce(t *testing.T) {
 			}
 		}
 	}
+}
+
+const configMap = "/api/v1/namespaces/taintlet-system/configmaps/taintlet"
+
+func configured(file string) string {
+	return fmt.Sprintf(`{"kind": "ConfigMap", "apiVersion": "v1", "data": {"config.yaml": %q}}`, file)
+}
+
+// serving is the address of an API server that has these objects, by their paths.
+func serving(t *testing.T, objects map[string]string) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(objects[r.URL.Path]))
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
 }

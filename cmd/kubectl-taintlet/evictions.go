@@ -23,6 +23,7 @@ import (
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/cmd/words"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
 )
 
 func evictionsVerb() *cobra.Command {
@@ -33,7 +34,8 @@ func evictionsVerb() *cobra.Command {
 		Long: `List the pods of these Nodes that the NoExecute taints of the rules for level Critical would evict at once,
 evict later (tolerationSeconds), or leave. Without NODE it counts them for every Node.
 
-The rules are those of the ConfigMap taintlet in the agents' namespace, or with --config those of a file.`,
+The rules are those of the ConfigMap taintlet in the agents' namespace, or with --config those of a file. A
+Node to which an override applies has the rules of the override.`,
 		Example: `  # Which pods would an eviction of this Node take?
   kubectl taintlet evictions worker-1
   # How many on each Node?
@@ -45,11 +47,26 @@ The rules are those of the ConfigMap taintlet in the agents' namespace, or with 
 			if err != nil {
 				return err
 			}
-			cfg, err := configToShow(c.Context(), client, path, cluster.Namespace, c.OutOrStdout())
+			var cfg *config.Config
+			var name string
+			if path == "" {
+				cfg, name, err = configOfAgents(c.Context(), client, cluster.Namespace)
+				name = "With the configuration in use, " + name + ":\n\n"
+			} else {
+				cfg, err = command.LoadConfig(path)
+			}
 			if err != nil {
 				return err
 			}
-			return showEvictions(c.Context(), cfg, client, args, c.OutOrStdout())
+			if cfg == nil {
+				cfg, name = config.Default(), "With the built-in configuration, because the agents have none:\n\n"
+			}
+			fmt.Fprint(c.OutOrStdout(), name)
+			if err := showEvictions(c.Context(), cfg, client, args, c.OutOrStdout()); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(c.OutOrStdout(), words.NoRecall)
+			return err
 		},
 	}
 	c.ValidArgsFunction = completeNodes(&cluster)
@@ -59,63 +76,45 @@ The rules are those of the ConfigMap taintlet in the agents' namespace, or with 
 	return c
 }
 
-// configToShow returns the configuration of a file, or that of the agents, and says
-// which it is. Where there are no agents it is the built-in one.
-func configToShow(ctx context.Context, client *installation.Client, path, namespace string, w io.Writer) (*config.Config, error) {
-	if path != "" {
-		return command.LoadConfig(path)
+// showEvictions says what an eviction of these Nodes would take; of none: it counts for all Nodes.
+// Each Node has the rules of its override.
+func showEvictions(ctx context.Context, cfg *config.Config, client *installation.Client, names []string, w io.Writer) error {
+	if len(names) == 0 {
+		return countEvictions(ctx, cfg, client, w)
 	}
-	name := namespace + "/" + installation.Account
-	file, _, err := client.ConfigFile(ctx, namespace)
-	if err != nil {
-		return nil, err
-	}
-	if file == nil {
-		_, err = fmt.Fprintf(w, "There is no ConfigMap %s. With the built-in configuration:\n\n", name)
-		return config.Default(), err
-	}
-	cfg, err := config.HostSchema().Decode([]byte(*file))
-	if err != nil {
-		return nil, fmt.Errorf("the agents refuse their configuration and use the last valid one, which only they know; give a file by --config: ConfigMap %s: %w", name, err)
-	}
-	_, err = fmt.Fprintf(w, "With the configuration in use, ConfigMap %s:\n\n", name)
-	return cfg, err
-}
-
-// showEvictions says what an eviction of these Nodes would take; of none: it
-// counts for all Nodes.
-func showEvictions(ctx context.Context, cfg *config.Config, client *installation.Client, nodes []string, w io.Writer) error {
-	rules, err := evictingRules(cfg, w)
-	if err != nil {
-		return err
-	}
-	if len(nodes) == 0 {
-		if err := countEvictions(ctx, client, rules, w); err != nil {
+	told := ""
+	for _, name := range names {
+		node, err := client.Node(ctx, name) // one that does not exist would have no pods
+		if err != nil {
 			return err
 		}
-	}
-	for _, name := range nodes {
+		rules, heading := evictingRules(cfg.For(node.Labels))
+		if heading != told {
+			fmt.Fprint(w, heading)
+			told = heading
+		}
 		if err := listEvictions(ctx, client, name, rules, w); err != nil {
 			return err
 		}
 	}
-	_, err = fmt.Fprintln(w, words.NoRecall)
-	return err
+	return nil
 }
 
-// evictingRules returns the rules for Critical. Where there are none, it says so and
-// returns those that the well-known keys would give to the conditions that can
-// become Critical.
-func evictingRules(cfg *config.Config, w io.Writer) ([]decide.Rule, error) {
+// evictingRules returns the rules for Critical, and a heading. Where there are none, these are
+// those that the well-known keys would give to the conditions that can become Critical, and the
+// heading says so.
+func evictingRules(cfg *config.Config) (rules []decide.Rule, heading string) {
+	if cfg.Override != "" {
+		heading = "With " + terminal.Clean(cfg.Override, maxWord) + ":\n\n"
+	}
 	isNotCritical := func(r decide.Rule) bool { return r.Level != probes.Critical }
 	if rules := slices.DeleteFunc(cfg.Policy().Rules, isNotCritical); len(rules) > 0 {
-		return rules, nil
+		return rules, heading
 	}
-	_, err := fmt.Fprint(w, "Eviction is off: no rule for level Critical. With rules for the well-known keys:\n\n")
 	return slices.DeleteFunc(cfg.Policy().BuiltInRules(), func(r decide.Rule) bool {
 		condition, _ := cfg.Condition(r.Condition)
 		return isNotCritical(r) || !condition.BecomesCritical
-	}), err
+	}), heading + "Eviction is off: no rule for level Critical. With rules for the well-known keys:\n\n"
 }
 
 func taintOf(rule decide.Rule) corev1.Taint {
@@ -132,9 +131,6 @@ const (
 
 // listEvictions lists the pods of one Node by what becomes of them, for each rule.
 func listEvictions(ctx context.Context, client *installation.Client, name string, rules []decide.Rule, w io.Writer) error {
-	if _, err := client.Node(ctx, name); err != nil {
-		return err // a Node that does not exist would have no pods
-	}
 	pods, err := installation.List[*corev1.Pod](ctx, client.CoreV1().Pods("").List, metav1.ListOptions{FieldSelector: "spec.nodeName=" + name})
 	if err != nil {
 		return fmt.Errorf("list pods: %w", err)
@@ -181,35 +177,51 @@ func podText(pod *corev1.Pod, after time.Duration) string {
 	return text
 }
 
-func countEvictions(ctx context.Context, client *installation.Client, rules []decide.Rule, w io.Writer) error {
-	counts := map[string][][groups]int{} // by Node and rule
-	err := installation.Each(ctx, client.CoreV1().Pods("").List, metav1.ListOptions{}, func(pod *corev1.Pod) {
-		node := pod.Spec.NodeName
-		if counts[node] == nil {
-			counts[node] = make([][groups]int, len(rules))
+// countEvictions counts the pods of all Nodes by what becomes of them, for each override and rule.
+func countEvictions(ctx context.Context, cfg *config.Config, client *installation.Client, w io.Writer) error {
+	configs, rules, headings := map[string]*config.Config{}, map[*config.Config][]decide.Rule{}, map[*config.Config]string{}
+	err := client.EachNode(ctx, func(node *taints.Node) {
+		own := cfg.For(node.Labels)
+		configs[strings.Clone(node.Name)] = own
+		if rules[own] == nil {
+			rules[own], headings[own] = evictingRules(own)
 		}
-		for i, rule := range rules {
+	})
+	if err != nil {
+		return err
+	}
+	counts := map[string][][groups]int{} // by Node and rule
+	err = installation.Each(ctx, client.CoreV1().Pods("").List, metav1.ListOptions{}, func(pod *corev1.Pod) {
+		node := pod.Spec.NodeName
+		for i, rule := range rules[configs[node]] {
+			if i == len(counts[node]) {
+				counts[node] = append(counts[node], [groups]int{})
+			}
 			group, _ := fateOf(pod, taintOf(rule))
 			counts[node][i][group]++
 		}
 	})
-	delete(counts, "")
 	if err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
-	for i, rule := range rules {
-		taint := taintOf(rule)
-		fmt.Fprintf(w, "%s %s sets %s\n", rule.Condition, rule.Level, taint.ToString())
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "NODE\tGO AT ONCE\tGO LATER\tSTAY")
-		for _, node := range slices.Sorted(maps.Keys(counts)) {
-			count := counts[node][i]
-			fmt.Fprintf(t, "%s\t%d\t%d\t%d\n", terminal.Clean(node, maxWord), count[goAtOnce], count[goLater], count[stay])
+	for _, own := range slices.SortedFunc(maps.Keys(rules), func(a, b *config.Config) int { return strings.Compare(a.Override, b.Override) }) {
+		fmt.Fprint(w, headings[own])
+		for i, rule := range rules[own] {
+			taint := taintOf(rule)
+			fmt.Fprintf(w, "%s %s sets %s\n", rule.Condition, rule.Level, taint.ToString())
+			t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(t, "NODE\tGO AT ONCE\tGO LATER\tSTAY")
+			for _, node := range slices.Sorted(maps.Keys(counts)) {
+				if configs[node] == own {
+					count := counts[node][i]
+					fmt.Fprintf(t, "%s\t%d\t%d\t%d\n", terminal.Clean(node, maxWord), count[goAtOnce], count[goLater], count[stay])
+				}
+			}
+			if err := t.Flush(); err != nil {
+				return err
+			}
+			fmt.Fprintln(w)
 		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
-		fmt.Fprintln(w)
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/taintlet/taintlet/agent/config"
@@ -14,10 +16,7 @@ func TestEvictingRulesAreOfWhatBecomesCritical(t *testing.T) {
 	schema := append(config.HostSchema(), config.Definition{
 		Name: "Frost", Field: "frost", TaintKey: "example.com/frost", BecomesCritical: true, NewSection: config.HostSchema()[0].NewSection,
 	})
-	rules, err := evictingRules(schema.Default(), t.Output())
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules, _ := evictingRules(schema.Default())
 	var got []probes.Condition
 	for _, rule := range rules {
 		if rule.Level != probes.Critical {
@@ -27,5 +26,41 @@ func TestEvictingRulesAreOfWhatBecomesCritical(t *testing.T) {
 	}
 	if want := []probes.Condition{probes.MemoryPressure, probes.PIDPressure, "Frost"}; !slices.Equal(got, want) {
 		t.Errorf("rules for %v, want %v", got, want)
+	}
+}
+
+// evicting is a configuration in which one pool evicts, and another one does not.
+const evicting = `apiVersion: taintlet.dev/v1alpha1
+kind: TaintletConfiguration
+eviction: {slots: 1}
+rules: [{condition: MemoryPressure, level: Critical, taint: {key: example.com/tight, effect: NoExecute}}]
+overrides:
+- nodeSelector: {example.com/pool: db}
+  rules: []
+`
+
+// The pods of a Node are counted and listed by the rules of the Node's override.
+func TestEvictionsHaveTheRulesOfEachNode(t *testing.T) {
+	node := func(name, pool string) string {
+		return fmt.Sprintf(`{"kind": "Node", "apiVersion": "v1", "metadata": {"name": %q, "labels": {"example.com/pool": %q}}}`, name, pool)
+	}
+	kubeconfig := kubeconfigOf(t, serving(t, map[string]string{
+		configMap: configured(evicting), "/api/v1/nodes/n1": node("n1", "db"), "/api/v1/nodes/n2": node("n2", "web"),
+		"/api/v1/nodes": `{"kind": "NodeList", "apiVersion": "v1", "items": [` + node("n1", "db") + "," + node("n2", "web") + `]}`,
+		"/api/v1/pods": `{"kind": "PodList", "apiVersion": "v1", "items": [{"metadata": {"name": "a"}, "spec": {"nodeName": "n1"}},
+			{"metadata": {"name": "b"}, "spec": {"nodeName": "n2", "tolerations": [{"key": "example.com/tight", "operator": "Exists"}]}}]}`,
+	}))
+	const off = "\n\nWith overrides[0] {example.com/pool: db}:\n\nEviction is off: no rule for level Critical. With rules for the well-known keys:\n\n"
+	for names, want := range map[string][]string{
+		"":   {"\n\nMemoryPressure Critical sets example.com/tight:NoExecute\nNODE  GO AT ONCE  GO LATER  STAY\nn2    0           0         1" + off, "memory-pressure:NoExecute\nNODE  GO AT ONCE  GO LATER  STAY\nn1    1           0         0\n\n"},
+		"n1": {off + "Node n1, MemoryPressure Critical sets node.kubernetes.io/memory-pressure:NoExecute"},
+		"n2": {"\n\nNode n2, MemoryPressure Critical sets example.com/tight:NoExecute"},
+	} {
+		code, out, stderr := program.Call(t, append([]string{"evictions", "--kubeconfig=" + kubeconfig}, strings.Fields(names)...)...)
+		for _, part := range want {
+			if code != 0 || !strings.Contains(out, part) {
+				t.Errorf("%q: exit code %d, %s, no %q in\n%s", names, code, stderr, part, out)
+			}
+		}
 	}
 }
