@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/check"
+	shown "github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
@@ -24,7 +25,7 @@ import (
 // breakage is one thing that is broken, and the line that says so.
 type breakage struct {
 	line, text string
-	state      check.State
+	state      shown.Severity
 	do         func(*scene)
 	undo       func(*scene) // nil: applying the manifest again mends it
 }
@@ -470,7 +471,7 @@ func TestEveryLineBeforeAnInstallation(t *testing.T) {
 	seen := map[string]bool{}
 	for _, b := range []struct {
 		line, text string
-		state      check.State
+		state      shown.Severity
 		config     *rest.Config
 		do, undo   func(*scene)
 	}{

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/check"
+	shown "github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/fixtures"
@@ -198,7 +199,7 @@ func run(ctx context.Context, config *rest.Config, pre bool) (lines map[string]c
 
 // becomes waits until a line is in that state and its text matches, and checks that
 // the exit code and the remedy go with it.
-func (s *scene) becomes(config *rest.Config, pre bool, name string, state check.State, pattern string) {
+func (s *scene) becomes(config *rest.Config, pre bool, name string, state shown.Severity, pattern string) {
 	s.t.Helper()
 	var found check.Line
 	cluster.Eventually(s.t, name+" "+string(state), func() error {
@@ -207,18 +208,18 @@ func (s *scene) becomes(config *rest.Config, pre bool, name string, state check.
 			return err
 		}
 		found = lines[name]
-		if found.State != state || !regexp.MustCompile(pattern).MatchString(found.Text) {
-			return fmt.Errorf("it says %s: %s", found.State, found.Text)
+		if found.Severity != state || !regexp.MustCompile(pattern).MatchString(found.Text) {
+			return fmt.Errorf("it says %s: %s", found.Severity, found.Text)
 		}
 		if state == check.Failed && isWell {
 			return fmt.Errorf("a check failed and all is well")
 		}
-		if hasRemedy := found.Remedy != "" && found.Link != ""; hasRemedy != slices.Contains([]check.State{check.Failed, check.Warning}, state) {
+		if hasRemedy := found.Remedy != "" && found.Link != ""; hasRemedy != slices.Contains([]shown.Severity{check.Failed, check.Warning}, state) {
 			return fmt.Errorf("remedy %q, link %q", found.Remedy, found.Link)
 		}
 		return nil
 	})
-	s.t.Logf("%s %s: %s\n", found.State, found.Name, found.Text)
+	s.t.Logf("%s %s: %s\n", found.Severity, found.Name, found.Text)
 }
 
 // allGreen waits until nothing is wrong, and returns the text.
@@ -230,8 +231,8 @@ func (s *scene) allGreen(pre bool) string {
 			err = fmt.Errorf("not all is well: %w", err)
 		}
 		for _, line := range lines {
-			if line.State != s.best(line.Name) {
-				err = fmt.Errorf("%s: %s: %s", line.Name, line.State, line.Text)
+			if line.Severity != s.best(line.Name) {
+				err = fmt.Errorf("%s: %s: %s", line.Name, line.Severity, line.Text)
 			}
 		}
 		return err
@@ -242,7 +243,7 @@ func (s *scene) allGreen(pre bool) string {
 
 // best is the state of a line while nothing is wrong. A release without
 // MutatingAdmissionPolicy warns before an installation, and has no kept taint to try.
-func (s *scene) best(line string) check.State {
+func (s *scene) best(line string) shown.Severity {
 	switch {
 	case !s.keeps && line == "keep-effect":
 		return check.Skipped

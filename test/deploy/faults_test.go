@@ -270,7 +270,7 @@ func (f *five) complaints() ([]string, error) {
 	var all []string
 	for _, g := range report.Groups {
 		for _, line := range g.Lines {
-			if line.State == check.Failed || line.State == check.Warning {
+			if line.Severity == check.Failed || line.Severity == check.Warning {
 				all = append(all, line.Name+": "+line.Text)
 			}
 		}

@@ -107,15 +107,15 @@ func saysOf(kind corev1.NodeConditionType, text string) func(*corev1.Node) bool 
 }
 
 // checks waits until kubectl taintlet check says that of the policy.
-func checks(t *testing.T, c *cluster.Cluster, state check.State, pattern string) {
+func checks(t *testing.T, c *cluster.Cluster, state status.Severity, pattern string) {
 	t.Helper()
 	cluster.Eventually(t, "check says "+string(state), func() error {
 		var report check.Report
 		runPlugin(t, c, &report, "check")
 		for _, group := range report.Groups {
 			for _, line := range group.Lines {
-				if line.Name == "keep-effect" && (line.State != state || !regexp.MustCompile(pattern).MatchString(line.Text)) {
-					return fmt.Errorf("it says %s: %s", line.State, line.Text)
+				if line.Name == "keep-effect" && (line.Severity != state || !regexp.MustCompile(pattern).MatchString(line.Text)) {
+					return fmt.Errorf("it says %s: %s", line.Severity, line.Text)
 				}
 			}
 		}

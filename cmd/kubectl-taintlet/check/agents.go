@@ -24,39 +24,39 @@ func (s *scene) checkDaemonSet(context.Context) (Line, error) {
 	}
 	switch n := d.Status; {
 	case n.NumberReady < n.DesiredNumberScheduled: // of pods that nobody can name
-		return Failed.line("%d of %d agents are ready", n.NumberReady, n.DesiredNumberScheduled), nil
+		return line(Failed, "%d of %d agents are ready", n.NumberReady, n.DesiredNumberScheduled), nil
 	case n.UpdatedNumberScheduled < n.DesiredNumberScheduled:
-		return Warning.line("%d of %d agents are of the DaemonSet's newest version", n.UpdatedNumberScheduled, n.DesiredNumberScheduled), nil
+		return line(Warning, "%d of %d agents are of the DaemonSet's newest version", n.UpdatedNumberScheduled, n.DesiredNumberScheduled), nil
 	default:
-		return OK.line("all %d agents are ready", n.DesiredNumberScheduled), nil
+		return line(OK, "all %d agents are ready", n.DesiredNumberScheduled), nil
 	}
 }
 
 func (s *scene) checkSigns(context.Context) (Line, error) {
 	if s.report.Summary.Agents == 0 {
-		return Failed.line("no agent has written its Node yet"), nil
+		return line(Failed, "no agent has written its Node yet"), nil
 	}
-	return OK.line("all agents write their Nodes: %s", s.report.Summary), nil
+	return line(OK, "all agents write their Nodes: %s", s.report.Summary), nil
 }
 
 func (s *scene) checkService(ctx context.Context) (Line, error) {
 	service, err := s.me.CoreV1().Services(s.namespace).Get(ctx, account, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return Failed.line("the Service %s is missing in namespace %s", account, s.namespace), nil
+		return line(Failed, "the Service %s is missing in namespace %s", account, s.namespace), nil
 	case err != nil:
 		return Line{}, err
 	case service.Spec.ClusterIP != corev1.ClusterIPNone:
-		return Warning.line("the Service %s has the address %s: it is to be headless", account, service.Spec.ClusterIP), nil
+		return line(Warning, "the Service %s has the address %s: it is to be headless", account, service.Spec.ClusterIP), nil
 	}
 	ready, _, err := s.endpoints(ctx, s.namespace, discoveryv1.LabelServiceName+"="+account)
 	if err != nil {
 		return Line{}, err
 	}
 	if d, err := s.agents(); err == nil && len(ready) < int(d.Status.NumberReady) {
-		return Failed.line("the Service %s names %d agents, and %d are ready", account, len(ready), d.Status.NumberReady), nil
+		return line(Failed, "the Service %s names %d agents, and %d are ready", account, len(ready), d.Status.NumberReady), nil
 	}
-	return OK.line("the Service names the agents to one another: %d", len(ready)), nil
+	return line(OK, "the Service names the agents to one another: %d", len(ready)), nil
 }
 
 // endpoints returns the ready pods of the EndpointSlices with a label, each with its Node, and
@@ -94,9 +94,9 @@ func (s *scene) checkOneEach(ctx context.Context) (Line, error) {
 	}
 	slices.Sort(several)
 	if len(several) > 0 {
-		return Warning.line("Nodes have more than one agent: %s", terminal.Listed(several)), nil
+		return line(Warning, "Nodes have more than one agent: %s", terminal.Listed(several)), nil
 	}
-	return OK.line("no Node has more than one agent"), nil
+	return line(OK, "no Node has more than one agent"), nil
 }
 
 // dnsPods is where the agents look for the pods of the cluster's DNS. A DaemonSet that
@@ -125,10 +125,10 @@ func (s *scene) checkDNSPods(ctx context.Context) (Line, error) {
 			return Line{}, err
 		}
 		if len(pods) > 0 {
-			return OK.line("the agents ask the DNS pods of Service %s in %s: %s", terminal.Listed(services), where.Namespace, terminal.Listed(pods)), nil
+			return line(OK, "the agents ask the DNS pods of Service %s in %s: %s", terminal.Listed(services), where.Namespace, terminal.Listed(pods)), nil
 		}
 	}
-	return Warning.line("no ready DNS pods are found by %s: the agents do not notice when the network of pods fails on one Node", where), nil
+	return line(Warning, "no ready DNS pods are found by %s: the agents do not notice when the network of pods fails on one Node", where), nil
 }
 
 // hasNamespace asks whether the agents' pods have a field by which they see the host.
@@ -139,8 +139,8 @@ func hasNamespace(field, what string, has func(corev1.PodSpec) bool) func(*scene
 		case err != nil:
 			return Line{}, err
 		case !has(d.Spec.Template.Spec):
-			return Failed.line("the agents lack %s: they do not see the %s of the host", field, what), nil
+			return line(Failed, "the agents lack %s: they do not see the %s of the host", field, what), nil
 		}
-		return OK.line("the agents have %s: they see the %s of the host", field, what), nil
+		return line(OK, "the agents have %s: they see the %s of the host", field, what), nil
 	}
 }

@@ -30,19 +30,19 @@ func (s *scene) checkVersion(_ context.Context) (Line, error) {
 	}
 	oldest := version.MajorMinor(1, 30)
 	if found, err := version.ParseGeneric(s.version); err != nil || found.LessThan(oldest) {
-		return Failed.line("Kubernetes is %s, older than %s", s.version, oldest), nil
+		return line(Failed, "Kubernetes is %s, older than %s", s.version, oldest), nil
 	}
-	return OK.line("Kubernetes is %s, %s or later", s.version, oldest), nil
+	return line(OK, "Kubernetes is %s, %s or later", s.version, oldest), nil
 }
 
 func (s *scene) checkNodes(context.Context) (Line, error) {
 	switch {
 	case errors.Is(s.readErr, errNoNodes):
-		return Failed.line("%v", s.readErr).but("add a Node first: most of what follows is tried on one"), nil
+		return line(Failed, "%v", s.readErr).but("add a Node first: most of what follows is tried on one"), nil
 	case s.readErr != nil:
-		return Failed.line("the Nodes cannot be listed: %v", s.readErr), nil
+		return line(Failed, "the Nodes cannot be listed: %v", s.readErr), nil
 	}
-	return OK.line("the Nodes can be listed: %d", len(s.names)), nil
+	return line(OK, "the Nodes can be listed: %d", len(s.names)), nil
 }
 
 // manifests are the objects of deploy/taintlet.yaml and deploy/keep.yaml, as they would be in a
@@ -90,20 +90,20 @@ func (s *scene) checkCreatable(ctx context.Context) (Line, error) {
 		wrong = append([]string{"you may not " + terminal.Listed(slices.Compact(refused))}, wrong...)
 	}
 	if len(wrong) > 0 {
-		return Failed.line("%s", strings.Join(wrong, "; ")), nil
+		return line(Failed, "%s", strings.Join(wrong, "; ")), nil
 	}
-	return OK.line("you may create the objects of taintlet and grant their permissions: %d, as a dry run shows", len(objects)), nil
+	return line(OK, "you may create the objects of taintlet and grant their permissions: %d, as a dry run shows", len(objects)), nil
 }
 
 func (s *scene) checkNamespace(ctx context.Context) (Line, error) {
 	namespace, err := s.me.CoreV1().Namespaces().Get(ctx, s.namespace, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return OK.line("the namespace %s is not there yet: create it as the documentation says", s.namespace), nil
+		return line(OK, "the namespace %s is not there yet: create it as the documentation says", s.namespace), nil
 	case err != nil:
 		return Line{}, err
 	case namespace.DeletionTimestamp != nil:
-		return Failed.line("the namespace %s is being deleted", s.namespace).but("wait until it is gone; what a finalizer holds back keeps it"), nil
+		return line(Failed, "the namespace %s is being deleted", s.namespace).but("wait until it is gone; what a finalizer holds back keeps it"), nil
 	}
 	pod, err := podLikeOurs(s.namespace)
 	if err == nil {
@@ -111,11 +111,11 @@ func (s *scene) checkNamespace(ctx context.Context) (Line, error) {
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		return Failed.line("the namespace %s refuses the agents' pods: %v", s.namespace, err), nil
+		return line(Failed, "the namespace %s refuses the agents' pods: %v", s.namespace, err), nil
 	case err != nil:
 		return Line{}, err
 	}
-	return OK.line("the namespace %s takes pods with hostNetwork and hostPID", s.namespace), nil
+	return line(OK, "the namespace %s takes pods with hostNetwork and hostPID", s.namespace), nil
 }
 
 // podLikeOurs is a pod of the DaemonSet, but for its account: that is not there yet.
@@ -168,7 +168,7 @@ func (s *scene) checkPort(ctx context.Context) (Line, error) {
 	case err != nil:
 		return Line{}, err
 	case len(taken) > 0:
-		return Failed.line("pods declare port %d of their hosts: %s", s.port, terminal.Listed(taken)), nil
+		return line(Failed, "pods declare port %d of their hosts: %s", s.port, terminal.Listed(taken)), nil
 	}
-	return OK.line("no pod declares port %d of its host", s.port), nil
+	return line(OK, "no pod declares port %d of its host", s.port), nil
 }

@@ -19,34 +19,26 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// State is what a check found.
-type State string
-
-// The States.
+// What a check found.
 const (
-	OK      State = "OK"
-	Warning State = "Warning" // works, but not as well as it could
-	Failed  State = "Failed"
-	Skipped State = "Skipped" // nobody can tell, for the reason given
+	OK      status.Severity = "OK"
+	Warning                 = status.Warning // works, but not as well as it could
+	Failed                  = status.Failure
+	Skipped status.Severity = "Skipped" // nobody can tell, for the reason given
 )
 
-// Line is the answer of one check.
+// Line is the answer of one check: a Finding, or that there is none.
 type Line struct {
 	// Name tells the check from all others.
-	Name  string `json:"name"`
-	State State  `json:"state"`
-	Text  string `json:"text"`
-	// Code and Node are those of a Finding.
-	Code status.Code `json:"code,omitempty"`
-	Node string      `json:"node,omitempty"`
-	// Remedy says what to do, Command is the next command, and Link where that is explained.
-	Remedy  string `json:"remedy,omitempty"`
-	Command string `json:"command,omitempty"`
-	Link    string `json:"link,omitempty"`
+	Name           string `json:"name"`
+	status.Finding `json:",inline"`
+	// Remedy says what to do, and Link where that is explained.
+	Remedy string `json:"remedy,omitempty"`
+	Link   string `json:"link,omitempty"`
 }
 
-func (s State) line(format string, args ...any) Line {
-	return Line{State: s, Text: fmt.Sprintf(format, args...)}
+func line(severity status.Severity, format string, args ...any) Line {
+	return Line{Finding: status.Finding{Severity: severity, Text: fmt.Sprintf(format, args...)}}
 }
 
 // but returns the line with a remedy of its own, and not that of the check.
@@ -152,9 +144,9 @@ func clusterChecks() []check {
 			remedy: "taintlet needs Kubernetes 1.30 or later, and an API server that answers"},
 		{name: "nodes", ask: (*scene).checkNodes, isAlways: true, isBase: true, link: "deploy/README.md#permissions",
 			remedy: "use an account that may list nodes"},
-		{name: "validating", whether: "whether ValidatingAdmissionPolicy is served", ask: serves("validatingadmissionpolicies", OK.line("ValidatingAdmissionPolicy is served"), Failed.line("ValidatingAdmissionPolicy is not served")), isBefore: true, link: "deploy/README.md#permissions",
+		{name: "validating", whether: "whether ValidatingAdmissionPolicy is served", ask: serves("validatingadmissionpolicies", line(OK, "ValidatingAdmissionPolicy is served"), line(Failed, "ValidatingAdmissionPolicy is not served")), isBefore: true, link: "deploy/README.md#permissions",
 			remedy: "taintlet is not safe to install without ValidatingAdmissionPolicy: upgrade to Kubernetes 1.30"},
-		{name: "mutating", whether: "whether MutatingAdmissionPolicy is served", ask: serves(installation.MutatingPolicies, OK.line("MutatingAdmissionPolicy is served: the well-known taints can be kept"), Warning.line("MutatingAdmissionPolicy is not served: the well-known taints cannot be kept")), isBefore: true, link: keepLink,
+		{name: "mutating", whether: "whether MutatingAdmissionPolicy is served", ask: serves(installation.MutatingPolicies, line(OK, "MutatingAdmissionPolicy is served: the well-known taints can be kept"), line(Warning, "MutatingAdmissionPolicy is not served: the well-known taints cannot be kept")), isBefore: true, link: keepLink,
 			remedy: "upgrade to Kubernetes 1.36, or switch MutatingAdmissionPolicy on (1.34, 1.35), to keep the well-known taints; until then leave deploy/keep.yaml out, and stand-ins are used"},
 		{name: "port", whether: "whether the port of the hosts is free", ask: (*scene).checkPort, isBefore: true, link: "deploy/README.md#ports",
 			remedy: "choose a port that is free on all hosts: port in the chart's values; in deploy/taintlet.yaml --listen, containerPort and the Service. Then ask with --port"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -119,7 +120,7 @@ func TestAgentsSayInWhichNamespaceTheyAre(t *testing.T) {
 	node := &taints.Node{Name: "n1", Conditions: []taints.NodeCondition{{Type: "HostPIDPressure", Status: taints.ConditionFalse, Message: "used 1 of 9; kernel.pid_max is not believed: this is not the host's PID namespace"}}}
 	s := &scene{said: map[string][]string{}}
 	s.add(node, config.Default().Policy())
-	if got := named("host-pid").answer(t.Context(), s); got.State != Warning || !strings.HasSuffix(got.Text, ": n1") {
+	if got := named("host-pid").answer(t.Context(), s); got.Severity != Warning || !strings.HasSuffix(got.Text, ": n1") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -135,12 +136,12 @@ func named(name string) check {
 func TestChecksWithoutAnAnswer(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no"))
 	for err, want := range map[error]Line{
-		untold("it is not there"): {State: Skipped, Text: "whether it works: it is not there"},
-		forbidden:                 {State: Skipped, Text: "whether it works: you are not allowed to ask that: " + forbidden.Error()},
-		errors.New("timeout"):     {State: Failed, Text: "whether it works cannot be told: timeout", Remedy: "try again; if it stays so, look at the API server"},
+		untold("it is not there"): {Finding: status.Finding{Severity: Skipped, Text: "whether it works: it is not there"}},
+		forbidden:                 {Finding: status.Finding{Severity: Skipped, Text: "whether it works: you are not allowed to ask that: " + forbidden.Error()}},
+		errors.New("timeout"):     {Finding: status.Finding{Severity: Failed, Text: "whether it works cannot be told: timeout"}, Remedy: "try again; if it stays so, look at the API server"},
 	} {
-		c := check{whether: "whether it works", ask: func(*scene, context.Context) (Line, error) { return OK.line("fine"), err }}
-		if got := c.answer(t.Context(), &scene{}); got != want {
+		c := check{whether: "whether it works", ask: func(*scene, context.Context) (Line, error) { return line(OK, "fine"), err }}
+		if got := c.answer(t.Context(), &scene{}); !reflect.DeepEqual(got, want) {
 			t.Errorf("%v: %+v", err, got)
 		}
 	}
@@ -149,7 +150,7 @@ func TestChecksWithoutAnAnswer(t *testing.T) {
 // Of policies that could not be read nobody says that they are not installed.
 func TestUnreadPoliciesAreNotMissing(t *testing.T) {
 	s := &scene{installation: &installation.Installation{}, report: status.Report{Unread: []installation.Unread{{Part: installation.PartPolicies}}}}
-	if got := named("keep-objects").answer(t.Context(), s); got.State != Skipped {
+	if got := named("keep-objects").answer(t.Context(), s); got.Severity != Skipped {
 		t.Errorf("%+v", got)
 	}
 }

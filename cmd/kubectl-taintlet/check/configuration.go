@@ -35,7 +35,7 @@ func (s *scene) checkConfiguration(context.Context) (Line, error) {
 	if count[probes.OK] > 0 {
 		text += fmt.Sprintf(", %d soft", count[probes.OK])
 	}
-	return OK.line("the configuration is valid: %s", text), nil
+	return line(OK, "the configuration is valid: %s", text), nil
 }
 
 // checkOverrides finds overrides that apply to no Node: its labels are others, or an earlier
@@ -53,16 +53,16 @@ func (s *scene) checkOverrides(context.Context) (Line, error) {
 		}
 	}
 	if len(unused) > 0 {
-		return Warning.line("overrides apply to no Node: %s", terminal.Listed(unused)), nil
+		return line(Warning, "overrides apply to no Node: %s", terminal.Listed(unused)), nil
 	}
-	return OK.line("each override applies to a Node: %d", len(s.inUse.Overrides)), nil
+	return line(OK, "each override applies to a Node: %d", len(s.inUse.Overrides)), nil
 }
 
 func (s *scene) checkSlots(context.Context) (Line, error) {
 	if !slices.ContainsFunc(s.inUse.Policy().Rules, func(r decide.Rule) bool { return r.Level == probes.Critical }) {
-		return OK.line("eviction is off: no rule for level Critical"), nil
+		return line(OK, "eviction is off: no rule for level Critical"), nil
 	}
-	return OK.line("eviction is on: at most %s at the same time", terminal.Count(s.inUse.Eviction.Slots, "Node")), nil
+	return line(OK, "eviction is on: at most %s at the same time", terminal.Count(s.inUse.Eviction.Slots, "Node")), nil
 }
 
 // checkRulesAllowed tries, as an agent, to set all taints that the configuration asks
@@ -74,11 +74,11 @@ func (s *scene) checkRulesAllowed(ctx context.Context) (Line, error) {
 	case mayNotImpersonate(err):
 		return Line{}, err
 	case denied(err, "taintlet-nodes"):
-		return Failed.line("the policy taintlet-nodes refuses taints of the configuration: %v", err), nil
+		return line(Failed, "the policy taintlet-nodes refuses taints of the configuration: %v", err), nil
 	case err != nil:
-		return Failed.line("an agent cannot set the taints of the configuration: %v", err).but("find out who refuses it: permissions, another admission policy or a webhook"), nil
+		return line(Failed, "an agent cannot set the taints of the configuration: %v", err).but("find out who refuses it: permissions, another admission policy or a webhook"), nil
 	}
-	return OK.line("the agents may set the taints of the configuration, and their stand-ins: %d", len(wanted)), nil
+	return line(OK, "the agents may set the taints of the configuration, and their stand-ins: %d", len(wanted)), nil
 }
 
 // wantedBy are the taints that a configuration can lead to, by their pairs.
@@ -133,11 +133,11 @@ func (s *scene) checkDaemonSets(ctx context.Context) (Line, error) {
 	}
 	switch {
 	case len(keys) == 0:
-		return OK.line("Kubernetes gives all DaemonSets tolerations for the taints of the rules"), nil
+		return line(OK, "Kubernetes gives all DaemonSets tolerations for the taints of the rules"), nil
 	case len(names) > 0:
-		return Warning.line("DaemonSets lack a toleration for %s: %s", terminal.Listed(keys), terminal.Listed(names)), nil
+		return line(Warning, "DaemonSets lack a toleration for %s: %s", terminal.Listed(keys), terminal.Listed(names)), nil
 	}
-	return OK.line("all DaemonSets tolerate %s", terminal.Listed(keys)), nil
+	return line(OK, "all DaemonSets tolerate %s", terminal.Listed(keys)), nil
 }
 
 // ownTolerated are the NoSchedule pairs that a configuration leads to and that a
@@ -177,13 +177,13 @@ func (s *scene) checkAutoscalers(ctx context.Context) (Line, error) {
 	for _, rule := range s.inUse.Policy().Rules {
 		switch taint := rule.Taint; {
 		case isHard && taint.Effect == taints.PreferNoSchedule:
-			return Warning.line("Karpenter takes %s of %s for a hard taint: it adds a Node where pods could still use this one", taint.Pair(), rule.Condition).
+			return line(Warning, "Karpenter takes %s of %s for a hard taint: it adds a Node where pods could still use this one", taint.Pair(), rule.Condition).
 				but("use NoSchedule, or give a NodePool's template a PreferNoSchedule taint: Karpenter then relaxes all of them"), nil
 		case isScaled && rule.Level == probes.Degraded && taints.IsUnreadyToAutoscaler(taint.Key):
-			return Warning.line("cluster-autoscaler counts Nodes with %s as unready; with more than 3 such Nodes and more than 45 %% of all, it stops", taint.Key), nil
+			return line(Warning, "cluster-autoscaler counts Nodes with %s as unready; with more than 3 such Nodes and more than 45 %% of all, it stops", taint.Key), nil
 		}
 	}
-	return OK.line("no autoscaler that is found misreads the taints of the rules"), nil
+	return line(OK, "no autoscaler that is found misreads the taints of the rules"), nil
 }
 
 // karpenterTakesSoftForHard reports whether the cluster has NodePools of Karpenter and

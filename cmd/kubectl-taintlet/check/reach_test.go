@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 )
 
 // checked runs the checks of an installation against a server.
@@ -95,13 +97,13 @@ func TestSettled(t *testing.T) {
 		line Line
 		want bool
 	}{
-		"all is well":          {Line{Name: "signs", State: OK}, true},
-		"something failed":     {Line{Name: "signs", State: Failed}, false},
-		"pods of two versions": {Line{Name: "images", State: Warning}, false},
-		"an old configuration": {Line{Name: "in-force", State: Warning}, false},
-		"a warning":            {Line{Name: "kernel", State: Warning}, true},
+		"all is well":          {Line{Name: "signs", Finding: status.Finding{Severity: OK}}, true},
+		"something failed":     {Line{Name: "signs", Finding: status.Finding{Severity: Failed}}, false},
+		"pods of two versions": {Line{Name: "images", Finding: status.Finding{Severity: Warning}}, false},
+		"an old configuration": {Line{Name: "in-force", Finding: status.Finding{Severity: Warning}}, false},
+		"a warning":            {Line{Name: "kernel", Finding: status.Finding{Severity: Warning}}, true},
 	} {
-		r := Report{Groups: []Group{{Lines: []Line{{Name: "version", State: OK}, test.line}}}}
+		r := Report{Groups: []Group{{Lines: []Line{{Name: "version", Finding: status.Finding{Severity: OK}}, test.line}}}}
 		if (len(r.unsettled(true)) == 0) != test.want {
 			t.Errorf("%s: settled is %t", name, !test.want)
 		}

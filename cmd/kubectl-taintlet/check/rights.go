@@ -71,17 +71,17 @@ func (s *scene) checkGranted(ctx context.Context) (Line, error) {
 	}
 	allowed, refused, err := s.me.Review(ctx, s.namespace, all)
 	if len(refused) > 0 {
-		return Failed.line("the agents' account %s may not %s", s.user().UserName, terminal.Listed(refused)), nil
+		return line(Failed, "the agents' account %s may not %s", s.user().UserName, terminal.Listed(refused)), nil
 	}
-	return OK.line("the agents may do what they need: %d permissions", len(allowed)), err
+	return line(OK, "the agents may do what they need: %d permissions", len(allowed)), err
 }
 
 func (s *scene) checkBounded(ctx context.Context) (Line, error) {
 	allowed, _, err := s.me.Review(ctx, s.namespace, excessive())
 	if len(allowed) > 0 {
-		return Warning.line("the agents' account may do more than it needs: %s", terminal.Listed(allowed)), nil
+		return line(Warning, "the agents' account may do more than it needs: %s", terminal.Listed(allowed)), nil
 	}
-	return OK.line("the agents may not read Secrets, nor create or delete pods and Nodes"), err
+	return line(OK, "the agents may not read Secrets, nor create or delete pods and Nodes"), err
 }
 
 // tokenFor is in seconds the shortest life of a token that the API server grants.
@@ -109,9 +109,9 @@ func (s *scene) checkToken(ctx context.Context) (Line, error) {
 	}
 	found := strings.Join(review.Status.User.Extra[nodeExtra], ",")
 	if node := pod.Spec.NodeName; found != node {
-		return Failed.line("the token of pod %s on Node %s names the Node %q", pod.Name, node, found), nil
+		return line(Failed, "the token of pod %s on Node %s names the Node %q", pod.Name, node, found), nil
 	}
-	return OK.line("tokens of the agents name their Node"), nil
+	return line(OK, "tokens of the agents name their Node"), nil
 }
 
 const (
@@ -128,13 +128,13 @@ func (s *scene) refuses(policy, what string, try func(agent *installation.Client
 	}
 	switch err := try(agent, s.names[0]); {
 	case denied(err, policy):
-		return OK.line("the policy %s is in force: %s is refused", policy, what), nil
+		return line(OK, "the policy %s is in force: %s is refused", policy, what), nil
 	case mayNotImpersonate(err):
 		return Line{}, err
 	case err == nil:
-		return Failed.line("the policy %s is not in force: %s is accepted", policy, what), nil
+		return line(Failed, "the policy %s is not in force: %s is accepted", policy, what), nil
 	default:
-		return Failed.line("the policy %s is not in force: %s is refused by something else: %v", policy, what, err), nil
+		return line(Failed, "the policy %s is not in force: %s is refused by something else: %v", policy, what, err), nil
 	}
 }
 
@@ -161,7 +161,7 @@ func (s *scene) checkLeasesPolicy(ctx context.Context) (Line, error) {
 	lease, err := s.me.CoordinationV1().Leases(s.namespace).Get(ctx, apiserver.SlotPrefix+"0", metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return OK.line("no Node may evict: there are no eviction slots"), nil
+		return line(OK, "no Node may evict: there are no eviction slots"), nil
 	case err != nil:
 		return Line{}, err
 	}
@@ -175,12 +175,12 @@ func (s *scene) checkLeasesPolicy(ctx context.Context) (Line, error) {
 
 func (s *scene) checkKeepObjects(context.Context) (Line, error) {
 	if s.installation.Served[installation.MutatingPolicies].Empty() {
-		return OK.line("stand-ins are used: this API server cannot have deploy/keep.yaml, for it does not serve MutatingAdmissionPolicy"), nil
+		return line(OK, "stand-ins are used: this API server cannot have deploy/keep.yaml, for it does not serve MutatingAdmissionPolicy"), nil
 	}
 	if !s.installation.HasKeep() {
-		return Warning.line("deploy/keep.yaml is not installed"), nil
+		return line(Warning, "deploy/keep.yaml is not installed"), nil
 	}
-	return OK.line("deploy/keep.yaml is installed"), nil
+	return line(OK, "deploy/keep.yaml is installed"), nil
 }
 
 // checkKeepEffect tries the policy before a Node has a taint: what it says to a write of the
@@ -193,16 +193,16 @@ func (s *scene) checkKeepEffect(ctx context.Context) (Line, error) {
 	keeps, err := s.keeps(ctx, s.untainted)
 	switch {
 	case err == nil && !keeps:
-		return Failed.line("the policy %s fails: it lets the node-lifecycle-controller remove %s, as a dry run on Node %s shows; own keys are used until it works", taints.KeepPolicyName, keptPair(), s.untainted), nil
+		return line(Failed, "the policy %s fails: it lets the node-lifecycle-controller remove %s, as a dry run on Node %s shows; own keys are used until it works", taints.KeepPolicyName, keptPair(), s.untainted), nil
 	case noticed >= 0 && err == nil:
-		return Warning.line("the policy %s works now, and agents do not use it yet: %s", taints.KeepPolicyName, s.report.Findings[noticed].Text).
+		return line(Warning, "the policy %s works now, and agents do not use it yet: %s", taints.KeepPolicyName, s.report.Findings[noticed].Text).
 			but("wait: an agent looks for changes of the policy every 5 minutes, and tries one that has not changed again after a day"), nil
 	case noticed >= 0:
-		return Failed.line("%s", s.report.Findings[noticed].Text), nil
+		return line(Failed, "%s", s.report.Findings[noticed].Text), nil
 	case err != nil:
 		return Line{}, err
 	}
-	return OK.line("the policy %s works: a dry run as the node-lifecycle-controller keeps %s on Node %s", taints.KeepPolicyName, keptPair(), s.untainted), nil
+	return line(OK, "the policy %s works: a dry run as the node-lifecycle-controller keeps %s on Node %s", taints.KeepPolicyName, keptPair(), s.untainted), nil
 }
 
 // keptPair is one that the policy is to keep.

@@ -46,7 +46,7 @@ func (o Options) make(ctx context.Context) (report Report, err error) {
 			}
 			lines := c.lines(ctx, s)
 			found.Lines = append(found.Lines, lines...)
-			report.Stopped = c.isBase && !o.Pre && lines[0].State == Failed
+			report.Stopped = c.isBase && !o.Pre && lines[0].Severity == Failed
 			if ctx.Err() != nil {
 				return report, ctx.Err()
 			}
@@ -64,11 +64,13 @@ const maxOfACheck = 5
 func (c check) lines(ctx context.Context, s *scene) (lines []Line) {
 	for _, f := range s.report.Findings {
 		if slices.Contains(c.codes, f.Code) {
-			lines = append(lines, c.finding(f))
+			f.Text = strings.TrimPrefix(f.Node+": "+f.Text, ": ")
+			lines = append(lines, c.complete(Line{Finding: f}))
 		}
 	}
 	if len(lines) > maxOfACheck {
-		more := Line{Name: c.name, State: lines[0].State, Text: fmt.Sprintf("and %d more: kubectl taintlet status -o json has all", len(lines)-maxOfACheck)}
+		more := line(lines[0].Severity, "and %d more: kubectl taintlet status -o json has all", len(lines)-maxOfACheck)
+		more.Name = c.name
 		lines = append(lines[:maxOfACheck], more)
 	}
 	if len(lines) == 0 {
@@ -82,50 +84,39 @@ func (c check) answer(ctx context.Context, s *scene) Line {
 	unread := slices.IndexFunc(s.report.Unread, func(u installation.Unread) bool { return u.Part == c.part })
 	switch isOfNodes := len(c.codes) > 0 || c.part != "" || c.said != ""; {
 	case isOfNodes && s.readErr != nil:
-		return Skipped.line("%s: %v", whether, s.readErr)
+		return line(Skipped, "%s: %v", whether, s.readErr)
 	case unread >= 0:
-		return Skipped.line("%s: %s could not be read: %s", whether, c.part, s.report.Unread[unread].Why)
+		return line(Skipped, "%s: %s could not be read: %s", whether, c.part, s.report.Unread[unread].Why)
 	case c.ofConfig && s.inUse == nil:
-		return Skipped.line("%s: the configuration is not known", whether)
+		return line(Skipped, "%s: the configuration is not known", whether)
 	case c.ofAgents && s.report.Summary.Agents == 0:
-		return Skipped.line("%s: there are no agents", whether)
+		return line(Skipped, "%s: there are no agents", whether)
 	case len(s.said[c.name]) > 0:
-		return Warning.line("%s: %s", c.said, terminal.Listed(s.said[c.name]))
+		return line(Warning, "%s: %s", c.said, terminal.Listed(s.said[c.name]))
 	case c.ask == nil:
-		return OK.line("%s", c.fine)
+		return line(OK, "%s", c.fine)
 	}
-	line, err := c.ask(s, ctx)
+	answer, err := c.ask(s, ctx)
 	var why untold
 	switch {
 	case errors.As(err, &why):
-		return Skipped.line("%s: %s", whether, why)
+		return line(Skipped, "%s: %s", whether, why)
 	case apierrors.IsForbidden(err):
-		return Skipped.line("%s: you are not allowed to ask that: %v", whether, err)
+		return line(Skipped, "%s: you are not allowed to ask that: %v", whether, err)
 	case err != nil:
-		return Failed.line("%s cannot be told: %v", whether, err).but("try again; if it stays so, look at the API server")
+		return line(Failed, "%s cannot be told: %v", whether, err).but("try again; if it stays so, look at the API server")
 	}
-	return line
+	return answer
 }
 
 // complete adds to a line what the check has to say of it, and makes safe for a terminal what
 // comes from others.
 func (c check) complete(line Line) Line {
 	line.Name, line.Text = c.name, clean(line.Text)
-	if line.State == Failed || line.State == Warning {
+	if line.Severity == Failed || line.Severity == Warning {
 		line.Remedy, line.Link = clean(cmp.Or(line.Remedy, c.remedy)), docs+c.link
 	}
 	return line
-}
-
-func (c check) finding(f status.Finding) Line {
-	line := Line{State: Warning, Text: f.Text, Code: f.Code, Node: f.Node, Command: f.Command}
-	if f.Severity == status.Failure {
-		line.State = Failed
-	}
-	if f.Node != "" {
-		line.Text = f.Node + ": " + f.Text
-	}
-	return c.complete(line)
 }
 
 func (r Report) where(holds func(Line) bool) (lines []Line) {
@@ -168,7 +159,7 @@ func (o Options) await(ctx context.Context, report Report, err error) (Report, e
 // agents or of their configuration, those whose warning says that it goes on.
 func (r Report) unsettled(isWaiting bool) []Line {
 	return r.where(func(l Line) bool {
-		return l.State == Failed || isWaiting && l.State == Warning && slices.Contains([]string{"images", "daemonset", "in-force"}, l.Name)
+		return l.Severity == Failed || isWaiting && l.Severity == Warning && slices.Contains([]string{"images", "daemonset", "in-force"}, l.Name)
 	})
 }
 
@@ -176,12 +167,12 @@ func (r Report) print(w io.Writer, format string) error {
 	if isPrinted, err := status.Print(w, format, &r); isPrinted {
 		return err
 	}
-	signs := map[State]string{OK: "√", Warning: "‼", Failed: "×", Skipped: "-"}
+	signs := map[status.Severity]string{OK: "√", Warning: "‼", Failed: "×", Skipped: "-"}
 	var text strings.Builder
 	for _, g := range r.Groups {
 		fmt.Fprintf(&text, "%s\n%s\n", g.Name, strings.Repeat("-", len(g.Name)))
 		for _, line := range g.Lines {
-			fmt.Fprintf(&text, "%s %s\n", signs[line.State], line.Text)
+			fmt.Fprintf(&text, "%s %s\n", signs[line.Severity], line.Text)
 			if line.Remedy != "" {
 				fmt.Fprintf(&text, "    %s\n", line.Remedy)
 				if line.Command != "" {
@@ -192,13 +183,15 @@ func (r Report) print(w io.Writer, format string) error {
 		}
 		text.WriteString("\n")
 	}
-	count := func(state State) int { return len(r.where(func(l Line) bool { return l.State == state })) }
+	count := func(severity status.Severity) int {
+		return len(r.where(func(l Line) bool { return l.Severity == severity }))
+	}
 	fmt.Fprintf(&text, "%d passed", count(OK))
 	for _, other := range []struct {
-		state State
-		word  string
+		severity status.Severity
+		word     string
 	}{{Warning, "with a warning"}, {Failed, "failed"}, {Skipped, "not checked"}} {
-		if found := count(other.state); found > 0 {
+		if found := count(other.severity); found > 0 {
 			fmt.Fprintf(&text, ", %d %s", found, other.word)
 		}
 	}

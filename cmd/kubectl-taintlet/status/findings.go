@@ -27,7 +27,7 @@ const (
 
 // Finding is one thing that is wrong.
 type Finding struct {
-	Code     Code     `json:"code"`
+	Code     Code     `json:"code,omitempty"`
 	Severity Severity `json:"severity"`
 	// Node is the Node that has it; empty: the whole installation.
 	Node string `json:"node,omitempty"`
