@@ -212,7 +212,7 @@ func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 // quick scales the work of a search down under -short.
 func quick(n int) int {
 	if testing.Short() {
-		return max(1, n/10)
+		return max(1, n/30)
 	}
 	return n
 }
