@@ -13,7 +13,7 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// The trees in probes/testdata/hosts are written by go run ./test/fixtures/hosts.
+// probes/testdata/README.md says what is special about each of the hosts.
 
 // wellHost is the host that the hosts named edges-* are made of.
 const wellHost = "everything"

@@ -1,11 +1,8 @@
 package process
 
 import (
-	"context"
-	"errors"
 	"os/exec"
 	"testing"
-	"time"
 )
 
 // A small program has little memory, however much its caller has.
@@ -21,14 +18,5 @@ func TestMemoryIsThatOfTheProgram(t *testing.T) {
 	}
 	if ballast[mine-1] != 1 {
 		t.Error("unreachable: it keeps the ballast")
-	}
-}
-
-func TestAMeasuredProgramEndsWithTheContext(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := RunMeasured(ctx, exec.Command("sleep", "1000"))
-	if exit, isExit := errors.AsType[*exec.ExitError](err); !isExit || exit.Exited() {
-		t.Errorf("%v", err)
 	}
 }

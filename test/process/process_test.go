@@ -17,19 +17,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// helperEnv makes the test binary a process that does one of two things.
-const (
-	helperEnv   = "TAINTLET_TEST_PROCESS_HELPER"
-	startSleep  = "start-sleep"
-	firstThread = "first-thread"
-)
+// helperEnv makes the test binary a process that starts another one.
+const helperEnv = "TAINTLET_TEST_PROCESS_HELPER"
 
 func TestMain(m *testing.M) {
-	switch os.Getenv(helperEnv) {
-	case startSleep:
+	if os.Getenv(helperEnv) != "" {
 		os.Exit(startAndWait())
-	case firstThread:
-		os.Exit(onFirstThread())
 	}
 	if text := os.Getenv(burnerEnv); text != "" {
 		burnAndWait(text)
@@ -130,7 +123,7 @@ func threadEnds(t *testing.T, thread int) {
 func TestAProcessEndsWithTheOneThatStartedIt(t *testing.T) {
 	output := &Lines{}
 	command := exec.Command(os.Args[0])
-	command.Env = append(os.Environ(), helperEnv+"="+startSleep)
+	command.Env = append(os.Environ(), helperEnv+"=1")
 	command.Stdout, command.Stderr = output, os.Stderr
 	starter, err := Start("helper", command, "")
 	if err != nil {
@@ -155,13 +148,6 @@ func TestAProcessEndsWithTheOneThatStartedIt(t *testing.T) {
 	if err := WaitGone(soon(t), pid); err != nil {
 		t.Errorf("process %d outlives the one that started it: %v", pid, err)
 		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
-}
-
-func TestAProcessHasAGroupOfItsOwn(t *testing.T) {
-	p, _ := start(t, "exec sleep infinity", "")
-	if group, err := syscall.Getpgid(p.PID()); err != nil || group != p.PID() {
-		t.Errorf("process %d is in group %d (%v): Ctrl-C in a terminal reaches it", p.PID(), group, err)
 	}
 }
 
@@ -190,26 +176,6 @@ func TestAnUnexpectedEndIsToldWithTheProcesssOwnLog(t *testing.T) {
 	}
 }
 
-func TestAnEndThatWasAskedForIsNoError(t *testing.T) {
-	for what, end := range map[string]func(*Process) error{
-		"Kill": (*Process).Kill,
-		"Stop": func(p *Process) error { return p.Stop(patience) },
-	} {
-		p, _ := start(t, "exec sleep infinity", "")
-		if err := p.Err(); err != nil {
-			t.Errorf("%s: while it runs: %v", what, err)
-		}
-		for range 2 { // the second time does nothing
-			if err := end(p); err != nil {
-				t.Errorf("%s: %v", what, err)
-			}
-		}
-		if err := p.Err(); err != nil || Running(p.PID()) {
-			t.Errorf("%s: afterwards: %v; still running: %t", what, err, Running(p.PID()))
-		}
-	}
-}
-
 func TestStopAsksFirst(t *testing.T) {
 	p, output := start(t, "trap 'echo ending; exit 3' TERM; echo ready; while :; do sleep 0.01; done", "")
 	waitLine(t, p, output, "ready")
@@ -229,75 +195,5 @@ func TestStopInsists(t *testing.T) {
 	}
 	if Running(p.PID()) {
 		t.Error("the process still runs")
-	}
-}
-
-func TestAChildThatHoldsTheOutputHoldsNobodyUp(t *testing.T) {
-	t.Parallel()
-	p, output := start(t, "sleep 1000 & echo child $!; exec sleep infinity", "")
-	waitLine(t, p, output, "child ")
-	child, err := strconv.Atoi(strings.Fields(output.String())[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer syscall.Kill(child, syscall.SIGKILL) //nolint:errcheck // it is there: see below
-	if err := p.Kill(); err != nil {
-		t.Error(err)
-	}
-	if !Running(child) {
-		t.Error("the child ended with its parent: nothing was tested")
-	}
-}
-
-func TestWaitReturnsTheResult(t *testing.T) {
-	p, output := start(t, "echo done; exit 7", "")
-	var exit *exec.ExitError
-	if err := p.Wait(); !errors.As(err, &exit) || p.ExitCode() != 7 || output.String() != "done\n" {
-		t.Errorf("Wait: %v, exit code %d, output %q", err, p.ExitCode(), output)
-	}
-	if err := p.Kill(); err != nil {
-		t.Errorf("Kill after Wait: %v", err)
-	}
-}
-
-func TestWaitUntilEndsWithTheContext(t *testing.T) {
-	p, _ := start(t, "exec sleep infinity", "")
-	asked := 0
-	if err := p.WaitUntil(soon(t), func(context.Context) error {
-		if asked++; asked < 3 {
-			return errors.New("not yet")
-		}
-		return nil
-	}); err != nil || asked != 3 {
-		t.Errorf("asked %d times: %v", asked, err)
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	err := p.WaitUntil(ended, func(context.Context) error { return errors.New("never") })
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "last answer: never") {
-		t.Errorf("with an ended context: %v", err)
-	}
-}
-
-func TestAProgramThatIsNotThere(t *testing.T) {
-	if _, err := Start("nothing", exec.Command("/no/such/program"), ""); err == nil || !strings.Contains(err.Error(), "start nothing: ") {
-		t.Errorf("Start: %v", err)
-	}
-	if _, err := Start("script", exec.Command("true"), "/no/such/folder/log"); err == nil || !strings.Contains(err.Error(), "open the log of script: ") {
-		t.Errorf("Start without a log: %v", err)
-	}
-}
-
-func TestAZombieDoesNotRun(t *testing.T) {
-	command := exec.Command("true")
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer command.Wait() //nolint:errcheck // until then it is a zombie
-	if err := WaitGone(soon(t), command.Process.Pid); err != nil {
-		t.Error(err)
-	}
-	if !Running(os.Getpid()) {
-		t.Error("this process does not run")
 	}
 }
