@@ -209,10 +209,6 @@ command-line: ## docs/command-line.md from the verbs and their flags
 terminal-pictures: ## taintlet once --watch and kubectl taintlet status on a terminal as pictures in docs/images
 	go test ./cmd/taintlet ./cmd/kubectl-taintlet -count 1 -run 'TestRecordedWatch|TestTerminalPictures' -update
 
-.PHONY: monitoring-pictures
-monitoring-pictures: ## the dashboards as pictures in docs/images, from an incident of an hour in synthetic time; needs Prometheus
-	TAINTLET_REQUIRE=prometheus TAINTLET_MONITORING_PICTURES=$(CURDIR)/docs/images go test -count 1 -run TestMonitoring ./test/monitoring
-
 .PHONY: manifests
 manifests: ## deploy/taintlet.yaml and deploy/keep.yaml from the Helm chart, and the chart's list of bounds from the agent's
 	TAINTLET_UPDATE_GOLDEN=1 go test ./test/deploy -run '^TestBoundsAreTheAgents$$'

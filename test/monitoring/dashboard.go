@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Dashboard is what the pictures need of Grafana's JSON.
+// Dashboard is what the tests need of Grafana's JSON.
 type Dashboard struct {
 	UID, Title string
 	Panels     []Panel
@@ -32,22 +32,7 @@ type Panel struct {
 	Targets                  []Query
 	FieldConfig              struct {
 		Defaults struct {
-			Unit     string
-			Min, Max *float64
-			Links    []Link
-			Custom   struct {
-				LineInterpolation string
-				// ScaleDistribution has the base of a logarithmic scale; 0: it is linear.
-				ScaleDistribution struct{ Log float64 }
-			}
-			Mappings []struct{ Options map[string]Shown }
-			// Thresholds of a stat, the lowest first.
-			Thresholds struct {
-				Steps []struct {
-					Color string
-					Value *float64
-				}
-			}
+			Links []Link
 		}
 		Overrides []struct {
 			Matcher    struct{ ID, Options string }
@@ -69,19 +54,11 @@ type Panel struct {
 	}
 }
 
-// Shown is how a value is shown in place of its number.
-type Shown struct{ Text, Color string }
-
 // Query is one query of a panel.
 type Query struct {
 	RefID, Expr, LegendFormat string
 	Instant                   bool
 }
-
-// The dashboards give two queries a meaning by their refID: what begins with
-// threshold is a dashed line, and band shades the time in which it is 1.
-func (q Query) isThreshold() bool { return strings.HasPrefix(q.RefID, "threshold") }
-func (q Query) isBand() bool      { return q.RefID == "band" }
 
 // processMetrics are the metrics of an agent's process that the dashboards show. In
 // synthetic time they say nothing.
@@ -122,17 +99,3 @@ func (q Query) On(node string) string {
 }
 
 var variablePattern = regexp.MustCompile(`\$\w+`)
-
-// legend is the name of a series.
-func (q Query) legend(labels map[string]string) string {
-	if q.LegendFormat == "" {
-		return labels["node"]
-	}
-	text := regexp.MustCompile(`{{\s*(\w+)\s*}}`).ReplaceAllStringFunc(q.LegendFormat, func(found string) string {
-		return labels[strings.Trim(found, "{} ")]
-	})
-	if text = strings.TrimSpace(text); text == "" {
-		return "not known"
-	}
-	return text
-}

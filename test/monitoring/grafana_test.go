@@ -82,7 +82,7 @@ func (p Panel) checkNames(t *testing.T, dashboard string) {
 	made, shown := []string{"Time"}, columnOrder()
 	for _, q := range p.Targets {
 		made = append(made, q.valueColumn(len(p.Targets)))
-		shown = append(shown, p.columnOf(drawn{Query: q}, len(p.Targets)))
+		shown = append(shown, p.columnOf(q, len(p.Targets)))
 	}
 	for _, transformation := range p.Transformations {
 		for from, to := range transformation.Options.RenameByName {

@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,8 +21,7 @@ import (
 )
 
 // TestMonitoring plays an incident and asks Prometheus all that the dashboards and
-// the alerts ask. With TAINTLET_MONITORING_PICTURES it also draws the dashboards
-// into that folder.
+// the alerts ask.
 func TestMonitoring(t *testing.T) {
 	SkipUnlessRequired(t)
 	i := newIncident(t)
@@ -37,10 +35,6 @@ func TestMonitoring(t *testing.T) {
 	t.Run("alerts", func(t *testing.T) { checkAlerts(t, i) })
 	t.Run("thresholds", func(t *testing.T) { checkThresholds(t, i) })
 	t.Run("documentation", func(t *testing.T) { checkDocumented(t, i) })
-	if into := os.Getenv("TAINTLET_MONITORING_PICTURES"); into != "" && !t.Failed() {
-		draw(t, i, "fleet.json", filepath.Join(into, "monitoring-fleet.svg"), i.sick, "")
-		draw(t, i, "node.json", filepath.Join(into, "monitoring-node.svg"), i.end, nodeName(1))
-	}
 }
 
 // checkQueries fails for each query that has no data on any of the sick nodes.
@@ -401,18 +395,4 @@ func TestRules(t *testing.T) {
 			t.Errorf("no unit test in which %s fires", r.Alert)
 		}
 	}
-}
-
-// draw writes the picture of a dashboard from the beginning of the incident to a moment.
-// Its stats and tables are those of the worst moment.
-func draw(t *testing.T, i *incident, name, path string, to time.Time, node string) {
-	t.Helper()
-	svg, err := view{i.prometheus, i.start, to, i.sick, node}.picture(ReadDashboard(t, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, svg, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("wrote %s", path)
 }
