@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/taintlet/taintlet/agent/decide"
@@ -93,8 +94,11 @@ func (l *leaves) add(prefix string, of reflect.Value) {
 
 func (l *leaves) addRule(list string, r decide.Rule) {
 	if !switchesOff(r) {
-		path := fmt.Sprintf("%s[%s]", list, strings.Join(append([]string{string(r.Condition), r.Level.String()}, r.Reasons...), " "))
-		l.set(path, strings.TrimSpace(r.Taint.Pair().With(r.Taint.Value+r.Taint.ValueFrom).String()+" "+string(r.Clear)))
+		of := append([]string{string(r.Condition), r.Level.String()}, r.Reasons...)
+		if r.IsGraver() {
+			of = append(of, strconv.Itoa(r.Severity))
+		}
+		l.set(fmt.Sprintf("%s[%s]", list, strings.Join(of, " ")), strings.TrimSpace(r.Taint.Pair().With(r.Taint.Value).String()+" "+string(r.Clear)))
 	}
 }
 

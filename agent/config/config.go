@@ -5,7 +5,6 @@ package config
 import (
 	"cmp"
 	"encoding/json"
-	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -171,22 +170,15 @@ func (c *Config) ownPolicy() *decide.Policy {
 // rules returns those that the decider follows.
 func (c *Config) rules() (rules []decide.Rule) {
 	for _, rule := range c.Rules {
-		switch {
-		case switchesOff(rule):
-		case rule.Taint.ValueFrom == FromSeverity:
-			for _, severity := range []int{0, 75, 100} { // Degraded begins at 50
-				rule.Severity, rule.Taint.Value = severity, strconv.Itoa(max(50, severity))
-				rules = append(rules, rule)
-			}
-		default:
+		if base, found := c.base(rule); found {
+			rule.Reasons, rule.Clear = base.Reasons, base.Clear
+		}
+		if !switchesOff(rule) {
 			rules = append(rules, rule)
 		}
 	}
 	return append(rules, c.SoftRules...)
 }
-
-// FromSeverity is a Taint's ValueFrom that makes the severity its value.
-const FromSeverity = "severity"
 
 // Names returns the names of the conditions in the order in which they are shown.
 func (c *Config) Names() []probes.Condition {

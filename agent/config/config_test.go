@@ -84,7 +84,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"wrong case":                 {header + "Memory: {}\n", []string{`Memory: Forbidden: unknown field; did you mean memory?`}},
 		"a typing error":             {header + "memory: {availablePercents: 5}\n", []string{`memory.availablePercents: Forbidden: unknown field; did you mean availablePercent?`}},
 		"a typing error in a list":   {header + "rules: [{conditions: DiskPressure}]\n", []string{`rules[0].conditions: Forbidden: unknown field; did you mean condition?`}},
-		"a typing error in a taint":  {header + "rules: [{taint: {valuefrom: severity}}]\n", []string{`rules[0].taint.valuefrom: Forbidden: unknown field; did you mean valueFrom?`}},
+		"a typing error in a taint":  {header + "rules: [{taint: {Effects: None}}]\n", []string{`rules[0].taint.Effects: Forbidden: unknown field; did you mean effect?`}},
 		"types and values":           {header + "memory: {period: 5, availablePercent: 500, availablePercents: 5}\ndisk: {debounce: {samples: 99}}\n", []string{"memory.period: Invalid value: 5", "memory.availablePercent: Invalid value: 500", "did you mean availablePercent", "disk.debounce.samples: Invalid value: 99"}},
 		"doubled field":              {header + "memory: {}\nmemory: {}\n", []string{`"memory" already set`}},
 		"wrong type":                 {header + "memory:\n  availablePercent: lots\n", []string{"memory.availablePercent", "lots", "must be a number"}},

@@ -76,9 +76,9 @@ func (c *Config) earlyRules(prefix string, isOn func(early) bool) (rules []decid
 	return rules
 }
 
-// maxRules is how many rules a file may have: one for Critical of each condition, and
-// three for Degraded, each for other reasons.
-func (c *Config) maxRules() int { return 4 * len(c.Conditions) }
+// maxRules is how many rules a file may have: one for Critical of each condition, three for
+// Degraded, each for other reasons, and two values.
+func (c *Config) maxRules() int { return 6 * len(c.Conditions) }
 
 // addDefaultRules adds the default rule of each condition and level that a file has no
 // rule without reasons for. The rules of the file keep their places, by which errors name
@@ -89,7 +89,7 @@ func (c *Config) addDefaultRules() {
 	}
 	for _, rule := range c.defaultRules() {
 		isRuled := slices.ContainsFunc(c.Rules, func(r decide.Rule) bool {
-			return r.Condition == rule.Condition && r.Level == rule.Level && len(r.Reasons) == 0
+			return r.Condition == rule.Condition && r.Level == rule.Level && len(r.Reasons) == 0 && !r.IsGraver()
 		})
 		if !isRuled && len(c.Rules) < c.maxRules() {
 			c.Rules = append(c.Rules, rule)

@@ -25,7 +25,7 @@ func TestHostileFiles(t *testing.T) {
 		text string
 		want string
 	}{
-		"many rules":              {header + "rules:\n" + rules.String(), "rules: Too many: 700: must have at most 16 items"},
+		"many rules":              {header + "rules:\n" + rules.String(), "rules: Too many: 700: must have at most 24 items"},
 		"many paths":              {header + "disk: {paths: [" + strings.Repeat("/a,", 5000) + "]}\n", "disk.paths: Too many"},
 		"a long path":             {header + "disk: {paths: [/" + strings.Repeat("a", 5000) + "]}\n", "at most 4096 bytes"},
 		"a long value":            {header + "rules:\n- {condition: " + strings.Repeat("C", 60_000) + ", level: Degraded, taint: {key: a, effect: NoSchedule}}\n", "rules[0].condition"},

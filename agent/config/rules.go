@@ -54,12 +54,16 @@ func (c *Config) validateRules(at *field.Path) (errs field.ErrorList) {
 		errs = append(errs, oneOf(rule.Condition, here.Child("condition"), c.Names()...)...)
 		errs = append(errs, validateRule(rule, here)...)
 		errs = append(errs, c.validateReasons(rule, here.Child("reasons"))...)
-		length += len(rule.Taint.Key)
+		if _, found := c.base(rule); !rule.IsGraver() {
+			length += len(rule.Taint.Key)
+		} else if !found && !switchesOff(rule) {
+			errs = append(errs, field.Invalid(here.Child("severity"), rule.Severity, fmt.Sprintf("changes the value of a taint; a rule for %s %s without severity must ask for %s", rule.Condition, rule.Level, rule.Taint.Pair())))
+		}
 		if slices.ContainsFunc(c.SoftRules, func(early decide.Rule) bool { return early.Taint.Pair() == rule.Taint.Pair() }) {
 			errs = append(errs, field.Forbidden(here.Child("taint"), rule.Taint.Pair().String()+" is an early taint"))
 		}
 		for j, earlier := range c.Rules[:i] {
-			switch isSame := earlier.Taint.Pair() == rule.Taint.Pair() && !switchesOff(rule); {
+			switch isSame := earlier.Taint.Pair() == rule.Taint.Pair() && earlier.Severity == rule.Severity && !switchesOff(rule); {
 			case isSame && c.isDefaultRule(rule): // which may not be in the file
 				errs = append(errs, field.Invalid(at.Index(j).Child("taint"), rule.Taint.Pair().String(), fmt.Sprintf("the default rule for %s %s asks for it; a rule without reasons replaces that rule", rule.Condition, rule.Level)))
 			case isSame:
@@ -74,11 +78,23 @@ func (c *Config) validateRules(at *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
+// base returns the rule whose taint a rule with a severity only gives another value; false if
+// there is none.
+func (c *Config) base(graver decide.Rule) (decide.Rule, bool) {
+	i := slices.IndexFunc(c.Rules, func(r decide.Rule) bool {
+		return graver.IsGraver() && r.Severity == 0 && r.Condition == graver.Condition && r.Level == graver.Level && r.Taint.Pair() == graver.Taint.Pair()
+	})
+	if i < 0 {
+		return decide.Rule{}, false
+	}
+	return c.Rules[i], true
+}
+
 // validateRule refuses parts of a rule that do not go together. A taint that waits for a removal
 // must not evict, or it would keep its slot until then. The control plane must not remove it
-// either, or that would acknowledge the fault.
+// either, or that would acknowledge the fault. It puts its own keys back without a value.
 func validateRule(r decide.Rule, at *field.Path) field.ErrorList {
-	pair, isManual := r.Taint.Pair(), r.Clear == decide.ClearManual
+	pair, isManual, isValue := r.Taint.Pair(), r.Clear == decide.ClearManual, r.Severity > 0
 	_, isReconciled := taints.LifecycleCondition(pair)
 	wrong := refusals{at: at}
 	wrong.also(oneOf(r.Clear, at.Child("clear"), decide.ClearAutomatic, decide.ClearManual))
@@ -88,19 +104,22 @@ func validateRule(r decide.Rule, at *field.Path) field.ErrorList {
 	wrong.when(isManual && r.Level == probes.Critical, "clear", "manual goes with level Degraded only: a taint that evicts would keep its eviction slot")
 	wrong.when(isManual && isReconciled, "clear", "manual needs a key of your own: the control plane removes "+pair.String())
 	wrong.when(isManual && switchesOff(r), "clear", "the effect None asks for no taint that could stay")
+	wrong.when(isValue && r.Level == probes.Critical, "severity", "goes with level Degraded only")
+	wrong.when(isValue && len(r.Reasons) > 0, "reasons", "the rule without severity says for which")
+	wrong.when(isValue && isManual, "clear", "the rule without severity says who removes the taint")
+	wrong.when(isValue && switchesOff(r), "severity", "the effect None asks for no taint that could have a value")
+	wrong.when(isValue && isOfControlPlane(pair.Key), "severity", "needs a key of your own: "+pair.Key+" belongs to the control plane")
 	if r.Level == probes.Critical {
 		wrong.also(oneOf(pair.Effect, at.Child("taint", "effect"), taints.NoExecute))
 	}
 	return append(wrong.errs, validateTaint(r.Taint, at.Child("taint"))...)
 }
 
-// validateTaint refuses what no taint has, and keys of others. It refuses a value made of the
-// severity that could evict when it rises, that is given twice, or that the control plane writes:
-// it puts its keys back without one.
+// validateTaint refuses what no taint has, and keys of others.
 func validateTaint(t decide.Taint, at *field.Path) field.ErrorList {
 	wrong := refusals{at: at}
 	if t.Effect == NoTaint {
-		if t.Key != "" || t.Value != "" || t.ValueFrom != "" {
+		if t.Key != "" || t.Value != "" {
 			return field.ErrorList{field.Forbidden(at, "the effect None asks for no taint: neither key nor value goes with it")}
 		}
 		return nil
@@ -111,12 +130,8 @@ func validateTaint(t decide.Taint, at *field.Path) field.ErrorList {
 	for _, msg := range validation.IsValidLabelValue(t.Value) {
 		wrong.also(field.ErrorList{field.Invalid(at.Child("value"), t.Value, msg)})
 	}
-	owner, isMade, prefix := taints.Reserved(t.Key), t.ValueFrom != "", t.Key[:max(0, strings.Index(t.Key, "/"))]
+	owner := taints.Reserved(t.Key)
 	wrong.when(owner != "", "key", t.Key+" belongs to "+owner)
-	wrong.when(isMade && t.Value != "", "valueFrom", "the taint has a value already")
-	wrong.when(isMade && t.Effect == taints.NoExecute, "valueFrom", "NoExecute would evict pods when the value rises")
-	wrong.when(isMade && slices.Contains(controlPlanePrefixes(), prefix), "valueFrom", "needs a key of your own: "+t.Key+" belongs to the control plane")
-	wrong.also(oneOf(t.ValueFrom, at.Child("valueFrom"), "", FromSeverity))
 	wrong.also(oneOf(t.Effect, at.Child("effect"), taints.NoSchedule, taints.PreferNoSchedule, taints.NoExecute, NoTaint))
 	return wrong.errs
 }
@@ -125,7 +140,7 @@ func validateTaint(t decide.Taint, at *field.Path) field.ErrorList {
 // Critical, and two taints that wait for a removal: it would not be clear which fault a
 // removal acknowledges.
 func validateTwo(earlier, later decide.Rule, at *field.Path) field.ErrorList {
-	if earlier.Condition != later.Condition {
+	if earlier.Condition != later.Condition || earlier.IsGraver() || later.IsGraver() {
 		return nil
 	}
 	wrong := refusals{at: at}

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -154,14 +155,13 @@ func validatePrefix(prefix string, at *field.Path) (errs field.ErrorList) {
 	for _, msg := range validation.IsDNS1123Subdomain(prefix) {
 		errs = append(errs, field.Invalid(at, prefix, msg))
 	}
-	if slices.Contains(controlPlanePrefixes(), prefix) {
+	if isOfControlPlane(prefix + "/") {
 		errs = append(errs, field.Invalid(at, prefix, "keys with this prefix belong to the control plane"))
 	}
 	return errs
 }
 
-// controlPlanePrefixes are those of all reserved and all reconciled keys: a
-// stand-in must not be one of them.
-func controlPlanePrefixes() []string {
-	return []string{"node.kubernetes.io", "node.cloudprovider.kubernetes.io"}
+// isOfControlPlane reports whether a key has the prefix of all reserved and all reconciled keys.
+func isOfControlPlane(key string) bool {
+	return strings.HasPrefix(key, "node.kubernetes.io/") || strings.HasPrefix(key, "node.cloudprovider.kubernetes.io/")
 }

@@ -224,9 +224,9 @@ type Rule struct {
 	// Level is the least at which the rule asks for its taint. OK: it does so before Degraded,
 	// with the effect PreferNoSchedule or NoSchedule, and at most one rule of the condition.
 	Level probes.Level `json:"level"`
-	// Severity (1 to 100) is from which on samples must be, besides the level; 0: any. 50 is
+	// Severity (1 to 100, 51 to 100 in a file) is from which on samples must be, besides the level; 0: any. 50 is
 	// the threshold of Degraded. Of several rules for one pair, that of the highest gives the value.
-	Severity int `json:"-"`
+	Severity int `json:"severity,omitempty" range:"51..100"`
 	// Reasons are those for which the rule asks for its taint; none: all. For Critical they
 	// also say which samples are critical: see Policy.graded.
 	Reasons []string `json:"reasons,omitempty"`
@@ -248,11 +248,9 @@ const (
 
 // Taint is what a rule puts on the Node.
 type Taint struct {
-	Key   string `json:"key,omitempty"`
-	Value string `json:"value,omitempty"`
-	// ValueFrom says what the value is made of, FromSeverity; empty: it is Value.
-	ValueFrom string        `json:"valueFrom,omitempty"`
-	Effect    taints.Effect `json:"effect"`
+	Key    string        `json:"key,omitempty"`
+	Value  string        `json:"value,omitempty"`
+	Effect taints.Effect `json:"effect"`
 }
 
 // Pair is the taint's identity.

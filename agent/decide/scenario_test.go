@@ -781,6 +781,7 @@ func (w *world) configure(args []string) error {
 		if err != nil {
 			return err
 		}
+		cfg.Rules = slices.DeleteFunc(cfg.Rules, func(r decide.Rule) bool { return short(r.Condition) == args[1] && r.IsGraver() })
 		for i, rule := range cfg.Rules {
 			if short(rule.Condition) == args[1] && rule.Level == probes.Degraded {
 				cfg.Rules[i].Taint = decide.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}
@@ -820,7 +821,11 @@ func (w *world) configure(args []string) error {
 	case "value-from-severity": // CONDITION: of the rule for Degraded
 		for i, rule := range cfg.Rules {
 			if short(rule.Condition) == args[1] && rule.Level == probes.Degraded {
-				cfg.Rules[i].Taint.ValueFrom = config.FromSeverity
+				cfg.Rules[i].Taint.Value = "50"
+				for _, rule.Severity = range []int{75, 100} {
+					rule.Taint.Value = strconv.Itoa(rule.Severity)
+					cfg.Rules = append(cfg.Rules, rule)
+				}
 			}
 		}
 	case "soft": // CONDITION SEVERITY TAINT, or none

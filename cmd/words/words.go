@@ -24,17 +24,13 @@ func Rules(cfg *config.Config) []string {
 		case rule.Level == probes.OK:
 			words = append(words, fmt.Sprintf("%s asks for %s, %s, before it is Degraded: earlyPercent.", rule.Condition, pair, taints.Direct))
 			continue
-		case rule.IsGraver(): // the rule for its taint was told
+		case rule.IsGraver():
+			words = append(words, fmt.Sprintf("%s from severity %d on gives that taint this value: %s.", rule.Condition, rule.Severity, pair.With(rule.Taint.Value)))
 			continue
-		case rule.Taint.ValueFrom != "":
-			rule.Taint.Value = ""
 		}
 		via, _ := taints.Resolve(pair, Complete(cfg))
 		text := fmt.Sprintf("%s %s asks for %s%s, %s: %s.",
 			rule.Condition, rule.Level, pair.With(rule.Taint.Value), forReasons(rule), via, whyVia(cfg, rule, via))
-		if rule.Taint.ValueFrom != "" {
-			text += " Its value is the severity: 50, 75 or 100."
-		}
 		if rule.Clear == decide.ClearManual {
 			text += " It stays until somebody removes it."
 		}

@@ -177,7 +177,8 @@ func TestSeverityIsTheValue(t *testing.T) {
 	node := readyForPods(t, c, "severity")
 	file := quick + `
 rules:
-- {condition: MemoryPressure, level: Degraded, taint: {key: example.com/trouble, valueFrom: severity, effect: NoSchedule}}
+- {condition: MemoryPressure, level: Degraded, taint: {key: example.com/trouble, value: "50", effect: NoSchedule}}
+- {condition: MemoryPressure, level: Degraded, severity: 75, taint: {key: example.com/trouble, value: "75", effect: NoSchedule}}
 `
 	a := startAgent(t, c, node, host, file)
 	waitNode(t, c, node, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))

@@ -183,7 +183,8 @@ func TestManifestsAreTried(t *testing.T) {
 func TestValuesAreNoRulesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	cfg, err := config.HostSchema().Decode([]byte("apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\n" +
-		"rules: [{condition: MemoryPressure, level: Degraded, taint: {key: example.com/trouble, valueFrom: severity, effect: NoSchedule}}]\n"))
+		"rules:\n- {condition: MemoryPressure, level: Degraded, taint: {key: example.com/trouble, value: \"50\", effect: NoSchedule}}\n" +
+		"- {condition: MemoryPressure, level: Degraded, severity: 75, taint: {key: example.com/trouble, value: \"75\", effect: NoSchedule}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

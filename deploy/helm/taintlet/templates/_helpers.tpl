@@ -300,7 +300,7 @@ default rule of each condition for which these have none for Degraded without re
 {{- $own := hasKey . "rules" | ternary .rules $.Values.config.rules -}}
 {{- $ruled := list -}}
 {{- range $own -}}
-{{- if and (eq .level "Degraded") (not .reasons) -}}
+{{- if and (eq .level "Degraded") (not .reasons) (not .severity) -}}
 {{- $ruled = append $ruled .condition -}}
 {{- end -}}
 {{- if ne .taint.effect "None" -}}
