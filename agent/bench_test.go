@@ -47,7 +47,6 @@ func (l *loop) sampler(ctx context.Context, name probes.Condition) func() {
 			measures = measurer.Measures(measures[:0])
 		}
 		l.metrics.Sampled(o, measures)
-		l.metrics.Observed(o)
 		l.evaluate(decide.Inputs{Observations: []probes.Observation{o}})
 	}
 }
@@ -77,7 +76,7 @@ func BenchmarkStepOfTheLoop(b *testing.B) {
 			l.evaluate(in)
 			b.ReportAllocs()
 			for b.Loop() {
-				l.metrics.Observed(o)
+				l.metrics.Sampled(o, nil)
 				l.evaluate(in)
 			}
 		})

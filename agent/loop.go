@@ -108,7 +108,6 @@ func (l *loop) run(ctx context.Context) error {
 				continue // by a probe of the configuration before
 			}
 			l.health.Sampled(s.Condition, l.Now())
-			l.metrics.Observed(s.Observation)
 			l.tellWarning(s.Observation)
 			in.Observations = []probes.Observation{s.Observation}
 		case version := <-l.watch.Versions:
@@ -190,9 +189,7 @@ func (l *loop) tellFleet() {
 		levels[name] = l.state.Shared(name)
 	}
 	l.fleet.SetDecided(levels, l.state.Maintenance() != "", l.deciderPolicy.Maintenance)
-	status := l.fleet.Status()
-	l.metrics.FleetIs(status)
-	l.metrics.NetworkIs(status.Classes)
+	l.metrics.FleetIs(l.fleet.Status())
 }
 
 // whyNotReady is empty when this agent is active for the Node and may write it.

@@ -50,12 +50,10 @@ func fill(t *testing.T, m *Metrics, texts []string) {
 	for i, text := range texts {
 		c := cfg.Names()[i%4]
 		o := probes.Observation{Condition: c, Level: probes.Level(i / 4 % 4), Reason: text, Message: text, Certain: true}
-		m.Observed(o)
 		m.Noticed(decide.Notice{Kind: decide.TaintLost, Condition: c, By: text, Message: text})
 		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.KeyPrefix}, Observations: []probes.Observation{o}}, now)
 		m.Decided(policy, &state, now)
-		m.FleetIs(fleet.Status{Unread: map[string]bool{"agents": true}})
-		m.NetworkIs(map[verdict.Class]bool{verdict.DNS: true, verdict.Class(text): true})
+		m.FleetIs(fleet.Status{Unread: map[string]bool{"agents": true}, Classes: map[verdict.Class]bool{verdict.DNS: true, verdict.Class(text): true}})
 		measures = append(measures, probes.Measure{Name: "available", Path: text, Unit: probes.Unit(i % 4), Value: 1, Degraded: 1, Critical: 1, Clear: 1})
 		m.Sampled(o, measures)
 		m.Wrote(nil)
@@ -111,8 +109,8 @@ func TestMetricsAreLinted(t *testing.T) {
 	m := New("test")
 	fill(t, m, hostileTexts(208))
 	families := gather(t, m)
-	if len(families) != len(m.own) {
-		t.Errorf("%d of %d metrics have a series", len(families), len(m.own))
+	if len(families) != len(all(m)) {
+		t.Errorf("%d of %d metrics have a series", len(families), len(all(m)))
 	}
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil {
@@ -130,16 +128,15 @@ func TestInputsVanish(t *testing.T) {
 		{Name: "available", Path: "/", Unit: probes.Bytes, Value: 5, Degraded: 3, Clear: 4},
 		{Name: "no_answer", Path: "/data", Unit: probes.Seconds, Value: 7, Degraded: 30},
 	}
-	m.inputs.show(probes.DiskPressure, both)
-	m.inputs.show(probes.MemoryPressure, both)
-	m.inputs.show(probes.DiskPressure, both[:1])
+	show := func(c probes.Condition, measures []probes.Measure) {
+		m.Sampled(probes.Observation{Condition: c}, measures)
+	}
+	m.Configured(config.Default())
+	show(probes.DiskPressure, both)
+	gauges(t, m)
+	show(probes.DiskPressure, both[:1])
 	both[0].Clear = 0
-	m.inputs.show(probes.MemoryPressure, both)
-	both[1].Degraded = 0 // goes, and comes back
-	m.inputs.show(probes.MemoryPressure, both)
-	both[1].Degraded = 30
-	m.inputs.show(probes.MemoryPressure, both[:1]) // the input itself, too
-	m.inputs.show(probes.MemoryPressure, both)
+	show(probes.MemoryPressure, both)
 	got := gauges(t, m)
 	want := map[string]float64{
 		`taintlet_input_bytes{condition="DiskPressure",input="available",path="/"}`:                                 5,
@@ -162,11 +159,11 @@ func TestInputsVanish(t *testing.T) {
 	}
 }
 
-// To show inputs again allocates nothing: it happens with each sample.
-func TestShowingInputsAllocatesNothing(t *testing.T) {
+// To take a sample allocates nothing: series are made with a scrape only.
+func TestSamplesAllocateNothing(t *testing.T) {
 	m := New("test")
 	measures := []probes.Measure{{Name: "available", Path: "/", Unit: probes.Bytes, Value: 5, Degraded: 3, Clear: 4}}
-	if n := testing.AllocsPerRun(100, func() { m.inputs.show(probes.DiskPressure, measures) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { m.Sampled(probes.Observation{Condition: probes.DiskPressure}, measures) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -174,9 +171,10 @@ func TestShowingInputsAllocatesNothing(t *testing.T) {
 // A sample that cannot tell shows that at once: it has no severity.
 func TestUnknownIsShown(t *testing.T) {
 	m := New("test")
+	m.Configured(config.Default())
 	const severity = `taintlet_condition_severity{condition="PIDPressure"}`
 	for _, level := range []probes.Level{probes.Degraded, probes.Unknown, probes.OK} {
-		m.Observed(probes.Observation{Condition: probes.PIDPressure, Level: level, Severity: 60})
+		m.Sampled(probes.Observation{Condition: probes.PIDPressure, Level: level, Severity: 60}, nil)
 		if got, there := gauges(t, m)[severity]; there != (level != probes.Unknown) || there && got != 60 {
 			t.Errorf("%s: severity %v (%t)", level, got, there)
 		}
@@ -186,6 +184,7 @@ func TestUnknownIsShown(t *testing.T) {
 // What is decided shows how long it may last, and what bounds it.
 func TestTimeToClearAndTokens(t *testing.T) {
 	policy, m, now := config.Default().Policy(), New("test"), time.Unix(1e9, 0)
+	m.Configured(config.Default())
 	state := decide.New(decide.Boot{ID: "boot", At: now}, "test")
 	node := decide.Read(&taints.Node{Name: "host", UID: "uid", ResourceVersion: "1"})
 	sample := func(level probes.Level) map[string]float64 {

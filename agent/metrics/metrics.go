@@ -4,6 +4,8 @@ package metrics
 
 import (
 	"errors"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,52 +15,57 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/network/verdict"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 // Metrics are those of one agent, which has a registry of its own. The number of values
 // of each label is bounded, whoever chose the words. One goroutine, the loop of the
-// agent, calls all methods but Sampled, which any may call.
+// agent, calls all methods but Sampled and those of a scrape, which any may call.
 type Metrics struct {
-	registry   *prometheus.Registry
-	own        series
-	conditions conditionMetrics
-	inputs     inputMetrics
+	registry *prometheus.Registry
+	counters series
+	gauges   *scraped
 
-	writes  *prometheus.CounterVec
-	lost    *prometheus.CounterVec
-	config  *prometheus.GaugeVec
-	refused prometheus.Gauge
-	class   *prometheus.GaugeVec
-	peers   *prometheus.GaugeVec
-	unread  *prometheus.GaugeVec
+	samples, changes, writes, lost *prometheus.CounterVec
 
 	managers map[string]bool // that lost has a series of
-	names    []probes.Condition
+
+	mu sync.Mutex
+	told
+}
+
+// told is what the agent told most recently.
+type told struct {
+	names     []probes.Condition
+	hash      string
+	isRefused bool
+	sampled   map[probes.Condition]sample
+	policy    *decide.Policy // nil: nothing was decided
+	state     decide.State
+	decidedAt time.Time
+	fleet     fleet.Status
+}
+
+// sample is the newest one of a condition.
+type sample struct {
+	probes.Observation
+	measures []probes.Measure
 }
 
 // New returns the metrics of an agent of that version.
 func New(version string) *Metrics {
-	s := &series{}
-	m := &Metrics{
-		registry: prometheus.NewRegistry(), conditions: newConditionMetrics(s), inputs: newInputMetrics(s),
-		writes:   s.counters("node_writes_total", "Tries to write the Node, by result: ok, error, or overtaken by another writer.", "result"),
-		lost:     s.counters("taints_lost_total", "Taints of taintlet that others removed, by field manager; empty: not known.", "condition", "field_manager"),
-		config:   s.gauges("config_info", "1, labelled with the hash of the configuration in force.", "hash"),
-		refused:  s.gauge("config_refused", "1 while the configuration file is not in force because it is invalid."),
-		class:    s.gauges("network_class", "1 while the class of network checks is healthy, 0 while it fails; absent: not known.", "class"),
-		peers:    s.gauges("peers", "Agents on other Nodes: known ones are asked; answered counts those that did within the last minute.", "state"),
-		unread:   s.gauges("fleet_list_failed", "1 while this list could not be read from the API server or was too large; the earlier list stays in use.", "list"),
-		managers: map[string]bool{},
-	}
+	m := &Metrics{registry: prometheus.NewRegistry(), gauges: newScraped(), managers: map[string]bool{}, told: told{sampled: map[probes.Condition]sample{}}}
+	s := &m.counters
+	m.samples = s.counters("probe_samples_total", "Samples of the condition by the level that they found.", "condition", "level")
+	m.changes = s.counters("condition_changes_total", "Changes of the decided level.", "condition", "to")
+	m.writes = s.counters("node_writes_total", "Tries to write the Node, by result: ok, error, or overtaken by another writer.", "result")
+	m.lost = s.counters("taints_lost_total", "Taints of taintlet that others removed, by field manager; empty: not known.", "condition", "field_manager")
 	s.gauges("build_info", "1, labelled with the version.", "version").WithLabelValues(version).Set(1)
 	for _, result := range []string{"ok", "error", "overtaken"} {
 		m.writes.WithLabelValues(result) // a series that begins with its first event hides it from rate()
 	}
-	m.own = *s
-	m.registry.MustRegister(m.own...)
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.counters...)
+	m.registry.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -66,13 +73,17 @@ func New(version string) *Metrics {
 func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
 
 // Configured shows which configuration is in force, and begins the series of its
-// conditions.
+// conditions. A counter that begins with its first event hides that event from rate().
 func (m *Metrics) Configured(cfg *config.Config) {
-	m.config.Reset()
-	m.config.WithLabelValues(cfg.Hash).Set(1)
-	m.names = cfg.Names()
+	m.mu.Lock()
+	m.hash, m.names = cfg.Hash, cfg.Names()
+	m.mu.Unlock()
 	for _, c := range m.names {
-		m.conditions.begin(c)
+		m.samples.WithLabelValues(string(c), probes.Unknown.String())
+		for _, level := range []probes.Level{probes.OK, probes.Degraded, probes.Critical} {
+			m.samples.WithLabelValues(string(c), level.String())
+			m.changes.WithLabelValues(string(c), level.String())
+		}
 		m.lost.WithLabelValues(string(c), other)
 		for _, manager := range knownManagers() {
 			m.lost.WithLabelValues(string(c), m.managerLabel(manager))
@@ -82,42 +93,42 @@ func (m *Metrics) Configured(cfg *config.Config) {
 
 // Refused shows whether the configuration file is refused and so not in force.
 func (m *Metrics) Refused(isRefused bool) {
-	m.refused.Set(0)
-	if isRefused {
-		m.refused.Set(1)
-	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.isRefused = isRefused
 }
 
 // Forget ends the series of a condition that is dropped.
 func (m *Metrics) Forget(c probes.Condition) {
-	for _, one := range m.own {
-		if labelled, ok := one.(interface{ DeletePartialMatch(prometheus.Labels) int }); ok {
-			labelled.DeletePartialMatch(prometheus.Labels{"condition": string(c)})
-		}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, counter := range []*prometheus.CounterVec{m.samples, m.changes, m.lost} {
+		counter.DeletePartialMatch(prometheus.Labels{"condition": string(c)})
 	}
-	delete(m.conditions.series, c)
-	m.inputs.drop(c)
+	delete(m.sampled, c)
+	m.names = slices.DeleteFunc(m.names, func(name probes.Condition) bool { return name == c })
 }
 
-// Sampled counts a sample, and shows what its probe measured.
+// Sampled counts a sample, and takes what its probe measured.
 func (m *Metrics) Sampled(o probes.Observation, measures []probes.Measure) {
-	m.conditions.samples.WithLabelValues(string(o.Condition), o.Level.String()).Inc()
-	m.inputs.show(o.Condition, measures)
+	m.samples.WithLabelValues(string(o.Condition), o.Level.String()).Inc()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sampled[o.Condition] = sample{o, append(m.sampled[o.Condition].measures[:0], measures[:min(len(measures), maxInputs)]...)}
 }
 
-// Observed shows a sample that the decider gets next.
-func (m *Metrics) Observed(o probes.Observation) { m.conditions.showSample(o) }
-
-// Decided shows what was decided.
+// Decided takes what was decided.
 func (m *Metrics) Decided(policy *decide.Policy, s *decide.State, now time.Time) {
-	m.conditions.show(policy, s, now)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.policy, m.state, m.decidedAt = policy, *s, now // a State is never changed
 }
 
 // Noticed counts a change of a level, and a taint that others removed.
 func (m *Metrics) Noticed(n decide.Notice) {
 	switch n.Kind {
 	case decide.LevelChanged:
-		m.conditions.changes.WithLabelValues(string(n.Condition), n.To.String()).Inc()
+		m.changes.WithLabelValues(string(n.Condition), n.To.String()).Inc()
 	case decide.TaintLost:
 		m.lost.WithLabelValues(string(n.Condition), m.countedAs(n.By)).Inc()
 	}
@@ -170,23 +181,9 @@ func (m *Metrics) Wrote(err error) {
 	}
 }
 
-// NetworkIs shows the classes of network checks that are known, and no others.
-func (m *Metrics) NetworkIs(classes map[verdict.Class]bool) {
-	for _, class := range verdict.Classes() {
-		isWell, known := classes[class]
-		if !known {
-			m.class.DeleteLabelValues(string(class))
-			continue
-		}
-		m.class.WithLabelValues(string(class)).Set(one(isWell))
-	}
-}
-
-// FleetIs shows what is known of the peers.
+// FleetIs takes what is known of the peers and of the network.
 func (m *Metrics) FleetIs(s fleet.Status) {
-	m.peers.WithLabelValues("known").Set(float64(s.Known))
-	m.peers.WithLabelValues("answered").Set(float64(s.Answered))
-	for list, failed := range s.Unread {
-		m.unread.WithLabelValues(list).Set(one(failed))
-	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fleet = s
 }

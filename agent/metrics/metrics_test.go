@@ -29,9 +29,10 @@ func TestGaugesGoBackWithRecovery(t *testing.T) {
 		o := probes.Observation{Condition: probes.DiskPressure, Level: level, Severity: severity, Certain: level > probes.OK, Reason: "Seen", Message: "seen"}
 		now = now.Add(time.Second)
 		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.KeyPrefix}, Observations: []probes.Observation{o}}, now)
-		m.Observed(o)
+		m.Sampled(o, nil)
 		m.Decided(policy, &state, now)
 	}
+	m.Configured(cfg)
 	sample(probes.Degraded, 80)
 	if sick := gauges(t, m); sick[degraded] != 1 || sick[severity] != 80 || sick[wanted] != 1 {
 		t.Fatalf("read-only: %v", sick)
@@ -55,7 +56,6 @@ func TestForgottenConditionComesBack(t *testing.T) {
 		m.Configured(cfg)
 		o := probes.Observation{Condition: probes.PIDPressure, Level: probes.OK}
 		m.Sampled(o, []probes.Measure{{Name: "free_tasks", Unit: probes.Items, Value: 5, Degraded: 3}})
-		m.Observed(o)
 		m.Decided(policy, &state, now)
 		return seriesOf(t, m, probes.PIDPressure)
 	}
@@ -148,6 +148,7 @@ func TestHeldAndReasonAreShown(t *testing.T) {
 	cfg, m, now := config.Default(), New("test"), time.Unix(1e9, 0)
 	policy := cfg.Policy()
 	state := decide.New(decide.Boot{ID: "boot", At: now}, "test")
+	m.Configured(cfg)
 	paused := map[string]string{taints.PausedAnnotation: "PIDPressure"}
 	step := func(annotations map[string]string, level probes.Level, reason string) map[string]float64 {
 		node := decide.Read(&taints.Node{Name: "host", UID: "uid", ResourceVersion: "1", Annotations: annotations})

@@ -12,10 +12,6 @@ const prefix = "taintlet_"
 // series are the collectors of taintlet itself: each one that was made by these methods.
 type series []prometheus.Collector
 
-func (s *series) gauge(name, help string) prometheus.Gauge {
-	return added(s, prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + name, Help: help}))
-}
-
 func (s *series) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
 	return added(s, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + name, Help: help}, labels))
 }
