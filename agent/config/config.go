@@ -156,7 +156,7 @@ func (c *Config) ownPolicy() *decide.Policy {
 	for _, condition := range c.Conditions {
 		_, isReported := condition.Section.(*Reported)
 		policy.Conditions = append(policy.Conditions, decide.Condition{
-			Name: condition.Name, TaintKey: condition.TaintKey, Debounce: condition.Common().Debounce.policy(), AsksPeers: condition.Name == verdict.Condition,
+			Name: condition.Name, TaintKey: condition.TaintKey, Debounce: condition.Common().Debounce.Debounce, AsksPeers: condition.Name == verdict.Condition,
 			BecomesCritical: condition.BecomesCritical, Reported: isReported,
 			Repairable: condition.Repairable, Observed: cmp.Or(condition.Common().Mode, c.Mode) == decide.Observe,
 		})

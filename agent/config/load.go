@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -35,19 +34,12 @@ func (s Schema) Reloader(path string) func() (*Config, error) {
 		}
 		if last == nil || !bytes.Equal(data, last) {
 			last = data
-			cfg, refused = s.decodeFile(path, data)
+			if cfg, refused = s.Decode(data); refused != nil {
+				refused = fmt.Errorf("configuration %s: %w", path, refused)
+			}
 		}
 		return cfg, refused
 	}
-}
-
-// decodeFile decodes what a file holds.
-func (s Schema) decodeFile(path string, data []byte) (*Config, error) {
-	cfg, err := s.Decode(data)
-	if err != nil {
-		return nil, fmt.Errorf("configuration %s: %w", path, err)
-	}
-	return cfg, nil
 }
 
 // HashOf tells files apart: the Hash of the Config that a file has.
@@ -107,11 +99,11 @@ func parse(data []byte) (fields map[string]json.RawMessage, err error) {
 // decodeFields decodes the fields at the root of a file, but for the overrides themselves.
 func (s Schema) decodeFields(fields map[string]json.RawMessage) (*Config, field.ErrorList) {
 	cfg := s.Default()
-	cfg.APIVersion, cfg.Kind, cfg.Hash = "", "", ""
+	cfg.APIVersion, cfg.Kind = "", ""
 	cfg.given = fields
 	cfg.Rules = nil // what a file does not have is added below
 	var d decoder
-	d.section(maps.Clone(fields), reflect.ValueOf(cfg).Elem(), nil)
+	d.section(fields, reflect.ValueOf(cfg).Elem(), nil)
 	for i, section := range cfg.Reported {
 		cfg.Conditions = append(cfg.Conditions, section.condition(i))
 	}

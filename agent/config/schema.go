@@ -95,37 +95,12 @@ type Sampling struct {
 	Debounce Debounce `json:"debounce"`
 }
 
-// Debounce says which samples change the level of a condition: see decide.Debounce.
+// Debounce says which samples change the level of a condition.
 type Debounce struct {
-	BadSamples    int             `json:"badSamples" range:"1..32"`
-	Samples       int             `json:"samples" range:"1..32"`
-	ClearAfter    decide.Duration `json:"clearAfter" range:"0s..24h"`
-	MaxClearAfter decide.Duration `json:"maxClearAfter" range:"0s..24h"`
-	CriticalAfter decide.Duration `json:"criticalAfter" range:"0s..1h"`
+	decide.Debounce
 	// ClearFactor is how much easier the threshold is that clears: 1.5 times as much must be
 	// free before there is enough again.
 	ClearFactor float64 `json:"clearFactor" range:"1..10"`
-	// UnknownAfter is how long the probe may be unable to tell before Critical steps down and
-	// an Event says so. A file cannot change it.
-	UnknownAfter decide.Duration `json:"-"`
-}
-
-const (
-	// penaltyHalfLife is the time in which damping halves. A condition that was damped by an
-	// incident in the morning clears as soon as any other in the afternoon.
-	penaltyHalfLife = time.Hour
-	// unknownAfter is long enough for a file system or an API server that does not answer for a
-	// moment, and short enough for an alert.
-	unknownAfter = 5 * time.Minute
-)
-
-// policy is what the debounce asks of the decider.
-func (d Debounce) policy() decide.Debounce {
-	return decide.Debounce{
-		BadSamples: d.BadSamples, Samples: d.Samples, ClearAfter: d.ClearAfter, MaxClearAfter: d.MaxClearAfter,
-		PenaltyHalfLife: decide.Duration{Duration: penaltyHalfLife},
-		CriticalAfter:   d.CriticalAfter, UnknownAfter: d.UnknownAfter,
-	}
 }
 
 // Common returns the Sampling itself.
@@ -157,10 +132,15 @@ func DefaultSampling(period time.Duration, badSamples, samples int) Sampling {
 }
 
 func defaultDebounce(badSamples, samples int) Debounce {
-	return Debounce{
+	return Debounce{ClearFactor: 1.5, Debounce: decide.Debounce{
 		BadSamples: badSamples, Samples: samples, ClearAfter: seconds(120), MaxClearAfter: seconds(3600), CriticalAfter: seconds(60),
-		ClearFactor: 1.5, UnknownAfter: decide.Duration{Duration: unknownAfter},
-	}
+		// A condition that was damped by an incident in the morning clears as soon as any other in
+		// the afternoon.
+		PenaltyHalfLife: seconds(3600),
+		// Long enough for a file system or an API server that does not answer for a moment, and
+		// short enough for an alert.
+		UnknownAfter: seconds(300),
+	}}
 }
 
 // NoTaint is the effect of a rule that asks for no taint. It switches off the default

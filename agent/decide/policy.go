@@ -98,21 +98,22 @@ func (d *Duration) UnmarshalJSON(text []byte) (err error) {
 type Debounce struct {
 	// BadSamples of the last Samples must be bad before the condition is
 	// Degraded, unless a sample is certain. 1 <= BadSamples <= Samples <= 32.
-	BadSamples int
-	Samples    int
+	BadSamples int `json:"badSamples" range:"1..32"`
+	Samples    int `json:"samples" range:"1..32"`
 	// ClearAfter (0 to 24h) is how long every sample must be good before the
 	// condition is OK again. It doubles each time the condition is set again too
 	// soon, up to MaxClearAfter (ClearAfter to 24h). What was added halves every
-	// PenaltyHalfLife (1m to 168h).
-	ClearAfter      Duration
-	MaxClearAfter   Duration
-	PenaltyHalfLife Duration
+	// PenaltyHalfLife (1m to 168h), which a file cannot change.
+	ClearAfter      Duration `json:"clearAfter" range:"0s..24h"`
+	MaxClearAfter   Duration `json:"maxClearAfter" range:"0s..24h"`
+	PenaltyHalfLife Duration `json:"-"`
 	// CriticalAfter (0 to 1h) is how long every sample of a Degraded condition
 	// must be critical before the condition is Critical.
-	CriticalAfter Duration
+	CriticalAfter Duration `json:"criticalAfter" range:"0s..1h"`
 	// UnknownAfter (1m to 24h) is how long the probe may be unable to tell
-	// before a Critical condition steps down to Degraded and people are told.
-	UnknownAfter Duration
+	// before a Critical condition steps down to Degraded and people are told. A file cannot
+	// change it.
+	UnknownAfter Duration `json:"-"`
 }
 
 // WriteBudget is a token bucket.
