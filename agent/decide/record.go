@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,12 +34,13 @@ type Boot struct {
 	At time.Time
 }
 
-// since is a time as the record keeps it; 0: none.
+// since is a time as the record keeps it; 0: none. A time that is the boot's is kept as 1 ns later:
+// after a reboot, events of the newest record count from the boot (timeline).
 func (b Boot) since(t time.Time) time.Duration {
 	if t.IsZero() {
 		return 0
 	}
-	return t.Sub(b.At)
+	return cmp.Or(t.Sub(b.At), 1)
 }
 
 // record is the annotation taintlet.dev/record: all that must survive the
