@@ -19,7 +19,7 @@ func TestGaugesGoBackWithRecovery(t *testing.T) {
 	const (
 		degraded = `taintlet_condition_level{condition="DiskPressure",level="Degraded"}`
 		severity = `taintlet_condition_severity{condition="DiskPressure"}`
-		wanted   = `taintlet_taint_desired{condition="DiskPressure",effect="NoSchedule",key="node.kubernetes.io/disk-pressure",via="direct"}`
+		wanted   = `taintlet_taint_desired{condition="DiskPressure",effect="NoSchedule",key="taintlet.dev/disk-pressure",via="stand-in"}`
 	)
 	cfg, m, now := config.Default(), New("test"), time.Unix(1e9, 0)
 	policy := cfg.Policy()
