@@ -31,7 +31,7 @@ func (s *State) countLosses(t *turn) {
 		l.lost = append(slices.Clip(l.lost), pair)
 		switch c := s.conditions.of(d.Condition); {
 		case isBroken:
-			c.forgetLoss(d.Level) // which, perhaps, was the controller's too
+			c.forgetLoss(d.Level)
 		case c == nil: // its section was dropped from the configuration
 			t.notifyLost(d, node.LastWriter, 1)
 		case d.manual:
@@ -59,9 +59,10 @@ func (c *condition) lose(t *turn, d DesiredTaint, dispute *dispute) {
 	}
 }
 
-// forgetLoss forgets a first removal; nil has none.
+// forgetLoss forgets a first removal that may have been the node-lifecycle-controller's too; nil
+// has none.
 func (c *condition) forgetLoss(level probes.Level) {
-	if c != nil {
+	if c != nil && (c.removals.By == "" || slices.Contains(controllers(), c.removals.By)) {
 		c.disputeOf(level).lostAt = time.Time{}
 	}
 }
