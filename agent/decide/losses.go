@@ -240,5 +240,5 @@ func (s *State) KeepFails(policy *Policy, name probes.Condition) string {
 	if !s.IsKeepFailing() || !slices.ContainsFunc(policy.Rules, isKept) {
 		return ""
 	}
-	return describe.KeepFails(s.keep.lost)
+	return describe.KeepFailing
 }

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/check"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/test/bed"
@@ -61,7 +62,7 @@ func TestAKeepPolicyThatFailsIsNamed(t *testing.T) {
 	named := map[string]int{}
 	for _, name := range names {
 		at := versions[name].wait(0, tainted(memoryStandIn))
-		named[name] = versions[name].wait(at, saysOf("HostMemoryPressure", keepFails))
+		named[name] = versions[name].wait(at, saysOf("HostMemoryPressure", describe.KeepFailing))
 		c.WaitAgentEvent(t, name, "KeepPolicyFails", keepFails)
 		agents[name].WaitMetric(`taintlet_contested{condition="MemoryPressure"} 1`)
 	}
