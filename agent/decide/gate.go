@@ -84,6 +84,45 @@ func (s *State) gateOfTaints(t *turn, c *condition, level probes.Level) (describ
 	return "", time.Time{}
 }
 
+// mayBeCritical reports whether a condition whose samples ask for Critical may step up
+// or stay there, but for a token of the write budget.
+func (s *State) mayBeCritical(t *turn, c *condition) bool {
+	held, _ := s.refusal(t, request{c: c, level: probes.Critical})
+	return held == "" && (t.policy.HasRule(c.name, probes.Critical) || !c.debounce.unknownSince.IsZero())
+}
+
+// allow asks the fleet brake about a new Degraded. It takes a token of the
+// condition's bucket for clears and steps up to Critical.
+func (s *State) allow(t *turn, c *condition, to probes.Level) bool {
+	if to == probes.Degraded {
+		return c.debounce.Level > probes.Degraded || s.mayDegrade(t, c)
+	}
+	return c.budget.take(t.policy.WriteBudget, t.now)
+}
+
+// mayDegrade notes that the samples ask for a new Degraded, asks the fleet brake about it,
+// and reports whether it may be set. People are told once when the brake holds it.
+func (s *State) mayDegrade(t *turn, c *condition) bool {
+	r, share := &c.onset, t.in.Peers.Shares[c.name]
+	if r.since.IsZero() {
+		r.since, r.round = t.now, t.in.Peers.Rounds
+	}
+	held, _ := s.gate(t, request{c: c, level: probes.Degraded})
+	if r.braked = ""; held != describe.HeldFleetBrake {
+		return held == ""
+	}
+	if share.heard() < t.policy.FleetBrake.MinPeers {
+		r.braked = describe.Silenced(c.name, share.heard())
+		return false
+	}
+	r.braked = describe.Braked(c.name, share.Bad, share.Asked, share.ZoneBad, share.ZoneAsked)
+	if !r.notified {
+		r.notified = true
+		t.notify(Notice{Kind: TaintBraked, Condition: c.name, Message: describe.BrakeBegins(c.last.Message, r.braked)})
+	}
+	return false
+}
+
 // pauseGate holds what adds something while a person or the maintenance of the Node stops
 // that. What is only observed gets its level as always, and no taint.
 func (s *State) pauseGate(t *turn, r request) (describe.Hold, time.Time) {
@@ -260,6 +299,13 @@ func (b bucket) within(c WriteBudget, now time.Time) bucket {
 func (s *State) isLongCritical(t *turn, c *condition) bool {
 	return c.debounce.Level == probes.Degraded && t.policy.HasRule(c.name, probes.Critical) &&
 		c.debounce.Target(t.policy.debounce(c.name), t.now) == probes.Critical
+}
+
+// wantsToEvict reports whether the samples of a condition ask for an eviction: they have
+// been critical for long enough, and the newest one is.
+func (s *State) wantsToEvict(t *turn, c *condition) bool {
+	d := &c.debounce
+	return d.Level == probes.Critical && d.class == critical && d.unknownSince.IsZero() || s.isLongCritical(t, c)
 }
 
 // needsSlot reports whether a condition would evict if it had a slot, and a token.

@@ -101,45 +101,6 @@ func (c *condition) notifyUnknown(t *turn, debounce Debounce) {
 	t.notify(Notice{Kind: StillUnknown, Condition: c.name, Message: describe.StillUnknown(c.name, c.debounce.unknownFor(t.now), c.last.Message)})
 }
 
-// mayBeCritical reports whether a condition whose samples ask for Critical may step up
-// or stay there, but for a token of the write budget.
-func (s *State) mayBeCritical(t *turn, c *condition) bool {
-	held, _ := s.refusal(t, request{c: c, level: probes.Critical})
-	return held == "" && (t.policy.HasRule(c.name, probes.Critical) || !c.debounce.unknownSince.IsZero())
-}
-
-// allow asks the fleet brake about a new Degraded. It takes a token of the
-// condition's bucket for clears and steps up to Critical.
-func (s *State) allow(t *turn, c *condition, to probes.Level) bool {
-	if to == probes.Degraded {
-		return c.debounce.Level > probes.Degraded || s.mayDegrade(t, c)
-	}
-	return c.budget.take(t.policy.WriteBudget, t.now)
-}
-
-// mayDegrade notes that the samples ask for a new Degraded, asks the fleet brake about it,
-// and reports whether it may be set. People are told once when the brake holds it.
-func (s *State) mayDegrade(t *turn, c *condition) bool {
-	r, share := &c.onset, t.in.Peers.Shares[c.name]
-	if r.since.IsZero() {
-		r.since, r.round = t.now, t.in.Peers.Rounds
-	}
-	held, _ := s.gate(t, request{c: c, level: probes.Degraded})
-	if r.braked = ""; held != describe.HeldFleetBrake {
-		return held == ""
-	}
-	if share.heard() < t.policy.FleetBrake.MinPeers {
-		r.braked = describe.Silenced(c.name, share.heard())
-		return false
-	}
-	r.braked = describe.Braked(c.name, share.Bad, share.Asked, share.ZoneBad, share.ZoneAsked)
-	if !r.notified {
-		r.notified = true
-		t.notify(Notice{Kind: TaintBraked, Condition: c.name, Message: describe.BrakeBegins(c.last.Message, r.braked)})
-	}
-	return false
-}
-
 // followReason notes the reason of a bad sample besides the one for which the condition was
 // set, once as many samples in a row have it as set a condition. Reasons add up until the
 // condition is OK: each rule sets its taint once at most in that time, so that reasons that

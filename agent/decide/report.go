@@ -224,13 +224,6 @@ func (s *State) starting(t *turn, c *condition) describe.Starting {
 	return describe.Starting{Taint: t.policy.Startup.Taint, Since: s.startup.since, Missing: missing}
 }
 
-// wantsToEvict reports whether the samples of a condition ask for an eviction: they have
-// been critical for long enough, and the newest one is.
-func (s *State) wantsToEvict(t *turn, c *condition) bool {
-	d := &c.debounce
-	return d.Level == probes.Critical && d.class == critical && d.unknownSince.IsZero() || s.isLongCritical(t, c)
-}
-
 // describe returns what the Node condition of a condition is rendered from.
 func (s *State) describe(t *turn, c *condition, o describe.Outlook, reported probes.Observation) describe.Condition {
 	debounce := t.policy.debounce(c.name)
