@@ -127,9 +127,12 @@ func befall(t *testing.T, h *hosts.Host, i incident, r *result) {
 	if i.want.taint != "" {
 		staysTainted(t, h, began.Add(r.taintlet), i.want.taint)
 	}
-	if i.end != "" {
-		end(t, h, i.end)
+	if i.kill != "" {
+		if err := h.KillUnit(ctx, i.kill); err != nil {
+			t.Fatal(err)
+		}
 	}
+	end(t, h, i.end)
 	if i.undo != nil {
 		if err := i.undo(ctx, h); err != nil {
 			t.Fatal(err)

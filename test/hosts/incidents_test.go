@@ -2,7 +2,6 @@ package hosts_test
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +25,7 @@ type incident struct {
 
 	restarts bool // the agent, or all of the machine
 
+	kill string // a unit that is ended first, without a new process
 	end  string // script; undo, if not nil, is done after it
 	undo func(context.Context, *hosts.Host) error
 }
@@ -182,11 +182,7 @@ func incidents() []incident {
 				condition: "HostPIDPressure", taint: pidTaint, reasons: []string{"PIDsLow", "PIDsExhausted"},
 				words: []string{"forks.service"},
 			},
-			lasts: 40 * time.Second, kubelet: corev1.NodePIDPressure, undo: func(ctx context.Context, h *hosts.Host) error {
-				err := h.KillUnit(ctx, "forks") // a script would want a process
-				_, errLimit := h.Run(ctx, "sysctl -q kernel.pid_max=4194304")
-				return errors.Join(err, errLimit)
-			},
+			lasts: 40 * time.Second, kubelet: corev1.NodePIDPressure, kill: "forks", end: "sysctl -q kernel.pid_max=4194304",
 		},
 	}
 }
