@@ -78,14 +78,14 @@ func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
 	all := b.tallies(r, now)
 	blind := b.blind(r)
 	blind -= b.prove(r, all, blind)
-	tallies := slices.SortedFunc(maps.Values(all), func(x, y *tally) int {
-		return cmp.Or(cmp.Compare(y.took, x.took), cmp.Compare(x.group.Kind, y.group.Kind), cmp.Compare(x.group.Name, y.group.Name))
+	tallies := slices.SortedFunc(maps.Values(all), func(x, y *Consumer) int {
+		return cmp.Or(cmp.Compare(y.Took, x.Took), cmp.Compare(x.Group.Kind, y.Group.Kind), cmp.Compare(x.Group.Name, y.Group.Name))
 	})
 	var seen float64
-	largest := &tally{}
+	largest := &Consumer{}
 	for _, t := range tallies {
-		seen += max(0, t.took)
-		if t.holds > largest.holds {
+		seen += max(0, t.Took)
+		if t.Holds > largest.Holds {
 			largest = t
 		}
 	}
@@ -95,14 +95,14 @@ func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
 	if r == Memory {
 		most = Consumer{Took: max(0, b.host.Left-host.Left), Holds: host.Total}
 	}
-	f.Largest = largest.consumer(r, now, most)
+	f.Largest = largest.told(r, now, most)
 	if r == Memory {
 		f.Shared, f.Unowned = now.Shared, max(0, now.Shared-b.snapshot.Shared)
 	}
 	f.Taken = min(max(seen+f.Unowned, b.host.Left-host.Left-blind), most.Took)
 	for i, t := range tallies[:min(len(tallies), len(f.Takers))] {
-		if t.took >= f.Taken/3 && t.took >= blind*partial && t.took > 0 {
-			f.Takers[i] = t.consumer(r, now, most)
+		if t.Took >= f.Taken/3 && t.Took >= blind*partial && t.Took > 0 {
+			f.Takers[i] = t.told(r, now, most)
 		}
 	}
 	least := host.Total * leastShare
@@ -140,7 +140,7 @@ func (b *baseline) blind(r Resource) float64 {
 // prove adds what a group must have taken of what nobody saw, and returns how much that is: what
 // all others together held at the first snapshot is not enough to have taken it. That can be
 // so of one group only, and only if all together held as much: the rest is the kernel's.
-func (b *baseline) prove(r Resource, all map[Group]*tally, blind float64) float64 {
+func (b *baseline) prove(r Resource, all map[Group]*Consumer, blind float64) float64 {
 	if blind == 0 {
 		return 0
 	}
@@ -159,19 +159,17 @@ func (b *baseline) prove(r Resource, all map[Group]*tally, blind float64) float6
 	}
 	for group, own := range held {
 		if proven := blind - (total - own); proven > 0 && all[group] != nil {
-			all[group].took += proven
+			all[group].Took += proven
 			return proven
 		}
 	}
 	return 0
 }
 
-// consumer returns the group, with at most as much as most has.
-func (t *tally) consumer(r Resource, now *Snapshot, most Consumer) Consumer {
-	if t.group.Kind == 0 {
-		return Consumer{}
-	}
-	return Consumer{Group: t.group, Command: now.command(r, t.group), Took: min(t.took, most.Took), Holds: min(t.holds, most.Holds), Processes: t.processes}
+// told returns the consumer with its command, and with at most as much as most has.
+func (c Consumer) told(r Resource, now *Snapshot, most Consumer) Consumer {
+	c.Command, c.Took, c.Holds = now.command(r, c.Group), min(c.Took, most.Took), min(c.Holds, most.Holds)
+	return c
 }
 
 // after returns the finding with what only those before it can tell: a taker that is gone,

@@ -59,22 +59,15 @@ func (b *baseline) holds(r Resource, p *Proc) float64 {
 	return r.amount(q)
 }
 
-// tally is what one group has.
-type tally struct {
-	group       Group
-	holds, took float64
-	processes   int
-}
-
 // tallies returns what each group has, and took since the baseline. What a process took
 // counts for the group in which it is now. What a process held that has ended since is what its
 // group gave back.
-func (b *baseline) tallies(r Resource, now *Snapshot) map[Group]*tally {
-	all := map[Group]*tally{}
-	of := func(g Group) *tally {
+func (b *baseline) tallies(r Resource, now *Snapshot) map[Group]*Consumer {
+	all := map[Group]*Consumer{}
+	of := func(g Group) *Consumer {
 		t := all[g]
 		if t == nil {
-			t = &tally{group: g}
+			t = &Consumer{Group: g}
 			all[g] = t
 		}
 		return t
@@ -82,14 +75,14 @@ func (b *baseline) tallies(r Resource, now *Snapshot) map[Group]*tally {
 	for i := range now.Processes {
 		p := &now.Processes[i]
 		t, amount := of(p.Group), r.amount(p)
-		t.processes++
-		t.holds += amount
-		t.took += amount - b.holds(r, p)
+		t.Processes++
+		t.Holds += amount
+		t.Took += amount - b.holds(r, p)
 	}
 	for i := range b.snapshot.Processes {
 		p := &b.snapshot.Processes[i]
 		if p.Start <= b.since && now.find(p) == nil {
-			of(p.Group).took -= r.amount(p)
+			of(p.Group).Took -= r.amount(p)
 		}
 	}
 	return all

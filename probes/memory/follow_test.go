@@ -21,7 +21,7 @@ func TestMemoryDoesNotRunOutWithAStart(t *testing.T) {
 	for quarter := range 80 {
 		since := float64(quarter) / 4
 		s := hostOf(32, 11.86-0.75*max(0, min(8, since-4)))
-		o := p.follow(timedSample{s, time.Unix(1000, 0).Add(time.Duration(quarter) * 250 * time.Millisecond)})
+		o := p.follow(s.takenAt(time.Unix(1000, 0).Add(time.Duration(quarter) * 250 * time.Millisecond)))
 		if o.Level != probes.OK {
 			t.Errorf("%v s after its begin: %+v", since-4, o)
 		}
@@ -42,7 +42,7 @@ func TestMemoryForgivesAShortStall(t *testing.T) {
 			since := time.Duration(i) * 100 * time.Millisecond
 			waited := min(test.burst, max(0, since-3*time.Second))
 			s := ofHost(14).stalledFor(waited, waited/2)
-			if o := p.follow(timedSample{s, time.Unix(1000, 0).Add(since)}); o.Level > probes.OK {
+			if o := p.follow(s.takenAt(time.Unix(1000, 0).Add(since))); o.Level > probes.OK {
 				bad++
 			}
 		}
@@ -75,7 +75,7 @@ func TestMemoryForgivesATotalThatJumps(t *testing.T) {
 				s = ofHost(14).stalledFor(test.jump, test.jump/2)
 			}
 			s.took = test.took
-			o := p.follow(timedSample{s, time.Unix(1000, 0).Add(time.Duration(i) * test.apart)})
+			o := p.follow(s.takenAt(time.Unix(1000, 0).Add(time.Duration(i) * test.apart)))
 			if bad := o.Level > probes.OK; bad != (test.bad && i == 10) {
 				t.Errorf("%s, sample %d: %+v", name, i, o)
 			}
@@ -93,7 +93,7 @@ func TestMemoryHeadroom(t *testing.T) {
 	p.plausiblePace = 6 * gib
 	follow := func(second int, available float64) time.Duration {
 		t.Helper()
-		return p.follow(timedSample{ofHost(available), time.Unix(1000+int64(second), 0)}).Headroom.Round(time.Millisecond)
+		return p.follow(ofHost(available).takenAt(time.Unix(1000+int64(second), 0))).Headroom.Round(time.Millisecond)
 	}
 	for _, test := range []struct {
 		second    int
@@ -114,7 +114,7 @@ func TestMemoryHeadroom(t *testing.T) {
 func TestMemoryHasNoHeadroomAtItsThreshold(t *testing.T) {
 	t.Parallel()
 	for available, want := range map[float64]time.Duration{5: 1, 4: 0} {
-		o := New(probetest.Healthy(), allMemory).follow(timedSample{ofHost(available), time.Unix(1000, 0)})
+		o := New(probetest.Healthy(), allMemory).follow(ofHost(available).takenAt(time.Unix(1000, 0)))
 		if o.Headroom != want {
 			t.Errorf("%v %% available: %v, want %v", available, o.Headroom, want)
 		}
@@ -131,7 +131,7 @@ func TestMemoryHeadroomIsNoLongerThanItTakes(t *testing.T) {
 		thresholds.AvailablePercent = 20 * random.Float64()
 		p := New(probetest.Healthy(), thresholds)
 		s := ofHost(100 * random.Float64())
-		o := p.follow(timedSample{s, time.Unix(1000, 0)})
+		o := p.follow(s.takenAt(time.Unix(1000, 0)))
 		if (o.Level == probes.OK) != (o.Headroom > 0) {
 			t.Fatalf("headroom goes with OK: %+v, %v", o, o.Headroom)
 		}

@@ -103,14 +103,14 @@ func (t Thresholds) causes(v view) [3]cause {
 	someWait, allWait := trend.Excess(v.some.counts, t.StalledPercent, t.ClearFactor), trend.Excess(v.full.counts, t.CriticalStalledPercent, t.ClearFactor)
 	besides := ""
 	if t.StalledPercent > 0 && v.some.percent >= t.StalledPercent {
-		besides = v.someText() // why these stalls do not decide
+		besides = v.some.text("; stalled ") // why these stalls do not decide
 	}
 	return [...]cause{
 		{trend.Both(enough.compare(v.available), allWait), probes.Critical, "MemoryStalledFully", enough,
-			v.fullText() + ", threshold " + trend.PercentText(t.CriticalStalledPercent), ""},
+			v.full.text("; all tasks stalled ") + ", threshold " + trend.PercentText(t.CriticalStalledPercent), ""},
 		byLevel: {enough.compare(v.available), probes.Degraded, "MemoryLow", enough, besides, ""},
 		{trend.Both(stalled.compare(v.available), someWait), probes.Degraded, "MemoryStalled", stalled,
-			v.someText() + ", threshold " + trend.PercentText(t.StalledPercent), ", or stalls less"},
+			v.some.text("; stalled ") + ", threshold " + trend.PercentText(t.StalledPercent), ", or stalls less"},
 	}
 }
 

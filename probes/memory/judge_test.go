@@ -47,16 +47,21 @@ func (t Thresholds) judged(s sample, some, full float64) probes.Observation {
 		s.stalledFor(time.Hour+ofSecond(some), time.Minute+ofSecond(full)), time.Second)
 }
 
+func (s sample) takenAt(at time.Time) sample {
+	s.at = at
+	return s
+}
+
 // after judges a sample that comes some time after another one.
 func (t Thresholds) after(prev, cur sample, dt time.Duration) probes.Observation {
 	start := time.Unix(1000, 0)
-	now := timedSample{cur, start.Add(dt)}
-	return t.judge(viewOf(past{{prev, start}}.comparable(now), now))
+	now := cur.takenAt(start.Add(dt))
+	return t.judge(viewOf(past{prev.takenAt(start)}.comparable(now), now))
 }
 
 // alone judges the first sample.
 func (t Thresholds) alone(s sample) probes.Observation {
-	return t.judge(viewOf(nil, timedSample{s, time.Unix(1000, 0)}))
+	return t.judge(viewOf(nil, s.takenAt(time.Unix(1000, 0))))
 }
 
 func TestMemoryJudgesTheLevel(t *testing.T) {

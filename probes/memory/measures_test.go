@@ -14,7 +14,7 @@ func TestMeasures(t *testing.T) {
 	probetest.Measures(t, p) // no sample yet
 	for second := range 5 {
 		s := ofHost(30-4*float64(second)).stalledFor(time.Duration(second)*time.Second/5, time.Duration(second)*time.Second/10)
-		p.follow(timedSample{s, time.Unix(1000+int64(second), 0)})
+		p.follow(s.takenAt(time.Unix(1000+int64(second), 0)))
 	}
 	probetest.Measures(t, p,
 		probes.Measure{Name: "available", Unit: probes.Bytes, Value: 14 * gib, Degraded: 5 * gib, Clear: 7.5 * gib},

@@ -28,12 +28,12 @@ const (
 )
 
 // past are the samples before the newest one, oldest first.
-type past []timedSample
+type past []sample
 
 // comparable returns the past that a new sample can be compared with. That is none where
 // the clock stood still or ran backwards, after a gap, and where a total of stalls
 // has jumped.
-func (p past) comparable(s timedSample) past {
+func (p past) comparable(s sample) past {
 	if len(p) > 0 {
 		last := p[len(p)-1]
 		if since := s.at.Sub(last.at); since <= 0 || since > probes.LongestGap || s.jumpsFrom(last) {
@@ -46,17 +46,17 @@ func (p past) comparable(s timedSample) past {
 // jumpsFrom reports whether tasks are said to have waited for longer since an earlier
 // sample than time has passed. The totals of the earlier one may be as old as reading
 // it took.
-func (s timedSample) jumpsFrom(earlier timedSample) bool {
-	if !s.sample.measured || !earlier.sample.measured {
+func (s sample) jumpsFrom(earlier sample) bool {
+	if !s.measured || !earlier.measured {
 		return false
 	}
-	most := s.at.Sub(earlier.at) + earlier.sample.took + pressure.ShortestStall // clocks differ a little
-	return s.sample.stalls.Some-earlier.sample.stalls.Some > most || s.sample.stalls.Full-earlier.sample.stalls.Full > most
+	most := s.at.Sub(earlier.at) + earlier.took + pressure.ShortestStall // clocks differ a little
+	return s.stalls.Some-earlier.stalls.Some > most || s.stalls.Full-earlier.stalls.Full > most
 }
 
 // add appends a sample to those that it can be compared with, and drops those that no
 // span needs any more.
-func (p past) add(s timedSample) past {
+func (p past) add(s sample) past {
 	if last := len(p) - 1; last > 0 && p[last].at.Sub(p[last-1].at) < pastSpacing {
 		p = p[:last] // too close to the one before it: the new sample takes its place
 	}
@@ -73,20 +73,20 @@ func (p past) newest() sample {
 	if len(p) == 0 {
 		return sample{}
 	}
-	return p[len(p)-1].sample
+	return p[len(p)-1]
 }
 
 // before returns the newest sample that is at least that span older than a time,
 // or the oldest one where the past is shorter. found is false where that one is
 // less than leastSpan older.
-func (p past) before(at time.Time, span time.Duration) (s timedSample, found bool) {
+func (p past) before(at time.Time, span time.Duration) (s sample, found bool) {
 	for _, s := range slices.Backward(p) {
 		if at.Sub(s.at) >= span {
 			return s, true
 		}
 	}
 	if len(p) == 0 || at.Sub(p[0].at) < leastSpan {
-		return timedSample{}, false
+		return sample{}, false
 	}
 	return p[0], true
 }

@@ -34,7 +34,7 @@ func TestPast(t *testing.T) {
 	} {
 		var p past
 		for _, seconds := range test.samples {
-			s := timedSample{at: at(seconds)}
+			s := sample{at: at(seconds)}
 			p = p.comparable(s).add(s)
 		}
 		switch got, found := p.before(at(test.now), test.span); {
@@ -53,7 +53,7 @@ func TestPastKeepsOnlyWhatASpanNeeds(t *testing.T) {
 		at := time.Unix(1000, 0)
 		for range 1000 {
 			at = at.Add(apart)
-			s := timedSample{at: at}
+			s := sample{at: at}
 			p = p.comparable(s).add(s)
 			if len(p) > int(fullSpan/pastSpacing)+2 {
 				t.Fatalf("%d samples that are %v apart", len(p), apart)

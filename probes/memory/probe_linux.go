@@ -58,21 +58,21 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 		p.newest = view{}
 		return probes.UnknownBecause(probes.MemoryPressure, err)
 	}
-	now := time.Now()
-	s.took = now.Sub(began)
-	return p.follow(timedSample{s, now})
+	s.at = time.Now()
+	s.took = s.at.Sub(began)
+	return p.follow(s)
 }
 
 // follow judges a sample by those before it.
-func (p *Probe) follow(now timedSample) probes.Observation {
+func (p *Probe) follow(now sample) probes.Observation {
 	p.before = p.before.comparable(now)
 	p.newest = viewOf(p.before, now)
 	o := p.thresholds.judge(p.newest)
 	p.before = p.before.add(now)
-	p.pace.Add(now.at, float64(now.sample.available))
+	p.pace.Add(now.at, float64(now.available))
 	if o.Level == probes.OK {
-		enough := p.thresholds.enough(now.sample.whole())
-		o.Headroom = p.pace.Headroom(float64(now.sample.available)-enough.bytes, p.plausiblePace)
+		enough := p.thresholds.enough(now.whole())
+		o.Headroom = p.pace.Headroom(float64(now.available)-enough.bytes, p.plausiblePace)
 	}
 	return o
 }

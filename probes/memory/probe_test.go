@@ -22,7 +22,7 @@ func readHost(t testing.TB, h probes.Host, prev sample) (sample, error) {
 func followAll(samples ...sample) (all []probes.Observation) {
 	m := New(probetest.Healthy(), allMemory)
 	for i, s := range samples {
-		all = append(all, m.follow(timedSample{s, time.Unix(1000+int64(i), 0)}))
+		all = append(all, m.follow(s.takenAt(time.Unix(1000+int64(i), 0))))
 	}
 	return all
 }
@@ -65,7 +65,7 @@ func TestMemoryForgivesAFloodOfPageCache(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if o := m.follow(timedSample{s, time.Unix(int64(second), 0)}); o.Level != probes.OK || o.Hysteresis || o.Severity > 0 {
+		if o := m.follow(s.takenAt(time.Unix(int64(second), 0))); o.Level != probes.OK || o.Hysteresis || o.Severity > 0 {
 			t.Errorf("after %d s: %+v", second, o)
 		}
 	}

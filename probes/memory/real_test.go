@@ -134,7 +134,7 @@ func TestRealControlGroupAtItsLimit(t *testing.T) {
 	for deadline := time.Now().Add(20 * time.Second); stalls < 3 && time.Now().Before(deadline); <-ticker.C {
 		o := p.Observe(t.Context())
 		probetest.WellFormed(t, o)
-		switch stalled := p.before[len(p.before)-1].sample.stalls; {
+		switch stalled := p.before[len(p.before)-1].stalls; {
 		case o.Level == probes.OK && strings.Contains(o.Message, "by the host's own reclaim"):
 			t.Log(o.Message)
 			stalls++

@@ -14,7 +14,7 @@ import (
 
 // recorded returns the samples of a recording in testdata, of a host with 24 GiB
 // of memory.
-func recorded(t *testing.T, name string) (samples []timedSample) {
+func recorded(t *testing.T, name string) (samples []sample) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
@@ -32,7 +32,7 @@ func recorded(t *testing.T, name string) (samples []timedSample) {
 		s.available <<= 10
 		s.held = 23*gib - s.available
 		s.stalls.Some, s.stalls.Full = time.Duration(some)*time.Microsecond, time.Duration(full)*time.Microsecond
-		samples = append(samples, timedSample{s, time.Unix(1000, 0).Add(time.Duration(ms) * time.Millisecond)})
+		samples = append(samples, s.takenAt(time.Unix(1000, 0).Add(time.Duration(ms)*time.Millisecond)))
 	}
 	return samples
 }
@@ -45,7 +45,7 @@ func TestRecordedOverload(t *testing.T) {
 	for _, s := range recorded(t, "overload.txt") {
 		o := p.follow(s)
 		probetest.WellFormed(t, o)
-		if o.Level > probes.OK && float64(s.sample.available) > 0.2*s.sample.whole() {
+		if o.Level > probes.OK && float64(s.available) > 0.2*s.whole() {
 			t.Errorf("with more than a fifth available: %+v", o)
 		}
 		if len(reasons) == 0 || reasons[len(reasons)-1] != o.Reason {
@@ -66,8 +66,8 @@ func TestRecordedControlGroupWhileTheHostReclaimsALittle(t *testing.T) {
 	for _, every := range []int{1000, 5, 1} { // samples
 		p := New(probetest.Healthy(), allMemory)
 		for i, s := range recorded(t, "limit.txt") {
-			s.sample.available, s.sample.held = 3*gib, 20*gib
-			s.sample.reclaims.count = uint64((i + every - 7%every) / every)
+			s.available, s.held = 3*gib, 20*gib
+			s.reclaims.count = uint64((i + every - 7%every) / every)
 			if o := p.follow(s); o.Level > probes.OK {
 				t.Errorf("one reclaim in %d samples: %+v", every, o)
 			}
@@ -83,8 +83,8 @@ func TestRecordedControlGroupAtItsLimit(t *testing.T) {
 		p := New(probetest.Healthy(), allMemory)
 		bad := 0
 		for _, s := range recorded(t, "limit.txt") {
-			s.sample.available, s.sample.held = 3*gib, 20*gib
-			s.sample.reclaims.counted = counted
+			s.available, s.held = 3*gib, 20*gib
+			s.reclaims.counted = counted
 			if p.follow(s).Level > probes.OK {
 				bad++
 			}

@@ -22,8 +22,8 @@ type stall struct {
 }
 
 // viewOf compares a sample with those before it that it can be compared with.
-func viewOf(before past, now timedSample) view {
-	v := view{sample: now.sample}
+func viewOf(before past, now sample) view {
+	v := view{sample: now}
 	v.some = stallSince(before, now, someSpan, func(s pressure.Stall) float64 { return s.Some })
 	v.full = stallSince(before, now, fullSpan, func(s pressure.Stall) float64 { return s.Full })
 	return v
@@ -31,19 +31,19 @@ func viewOf(before past, now timedSample) view {
 
 // stallSince returns one kind of stall over the span that ends now. It is not known
 // where no two samples can be compared.
-func stallSince(before past, now timedSample, span time.Duration, kind func(pressure.Stall) float64) stall {
+func stallSince(before past, now sample, span time.Duration, kind func(pressure.Stall) float64) stall {
 	earlier, found := before.before(now.at, span)
-	if !found || !earlier.sample.measured || !now.sample.measured {
+	if !found || !earlier.measured || !now.measured {
 		return stall{}
 	}
 	over := now.at.Sub(earlier.at)
-	waited, ok := now.sample.stalls.Since(earlier.sample.stalls, over)
+	waited, ok := now.stalls.Since(earlier.stalls, over)
 	if !ok {
 		return stall{}
 	}
 	s := stall{percent: kind(waited), over: over}
 	lasted := time.Duration(s.percent / 100 * float64(over))
-	counts := now.sample.reclaims.accountFor(lasted, earlier.sample.reclaims)
+	counts := now.reclaims.accountFor(lasted, earlier.reclaims)
 	if s.counts = s.percent; counts < lasted {
 		s.counts = 100 * counts.Seconds() / over.Seconds()
 	}
@@ -66,13 +66,8 @@ func (v view) text(limit bound) string {
 	return text + ", threshold " + limitText
 }
 
-// someText tells for how long some task waited: "; stalled 31 % of the last
-// second". It is empty where that is not known.
-func (v view) someText() string { return v.some.text("; stalled ") }
-
-// fullText tells for how long all tasks waited.
-func (v view) fullText() string { return v.full.text("; all tasks stalled ") }
-
+// text tells for how long tasks waited: "; stalled 31 % of the last second". It is empty
+// where that is not known.
 func (s stall) text(what string) string {
 	if s.over == 0 {
 		return ""
@@ -100,6 +95,7 @@ func spanText(d time.Duration) string {
 
 // sample is what the host's memory was at one time, in bytes.
 type sample struct {
+	at        time.Time
 	available uint64 // MemAvailable, and arc
 	held      uint64 // what is not available, without huge pages: see meminfo.ordinary
 	arc       uint64 // what the ZFS cache would give back
@@ -108,12 +104,6 @@ type sample struct {
 	reclaims  reclaims      // of the host itself
 	unread    error         // why a file beside meminfo is not used, although it is there
 	took      time.Duration // how long reading took
-}
-
-// timedSample is a sample and the time at which it was taken.
-type timedSample struct {
-	sample sample
-	at     time.Time
 }
 
 // whole is what programs have and could have, of which percentages are taken.
