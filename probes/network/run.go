@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,12 +14,11 @@ import (
 )
 
 const (
-	// roundTime is how long a round may take where the context has no deadline.
-	roundTime = 5 * time.Second
+	// roundTime is how long a round may take: most of the time that the agent gives a sample. The rest is
+	// for the verdict.
+	roundTime = 4800 * time.Millisecond
 	// patience is how long one answer may take. A SYN that is lost is sent again after a second.
 	patience = 1500 * time.Millisecond
-	// spare is what a round leaves of its context's time for the verdict.
-	spare = 200 * time.Millisecond
 	// apiEvery is how often the API server is asked while all is well: each handshake costs it a signature.
 	apiEvery = 59 * time.Second
 	// shortestSleep is what counts as sleep: two clocks are not read in one moment.
@@ -69,28 +67,22 @@ func (p *Probe) begin() verdict.Round {
 // round asks all classes at the same time. Observe is called from one goroutine at a time.
 func (p *Probe) round(ctx context.Context, in verdict.Surroundings) verdict.Round {
 	r := p.begin()
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		deadline = time.Now().Add(roundTime)
-	}
-	ctx, cancel := context.WithDeadline(ctx, deadline.Add(-spare))
+	ctx, cancel := context.WithTimeout(ctx, roundTime)
 	defer cancel()
 	// The API server may be asked after all others.
-	each := min(p.patience+p.late, time.Until(deadline.Add(-spare))/2)
+	each := min(p.patience+p.late, roundTime/2)
 
 	in.Troubled = in.Troubled || p.suspicious
 	p.was[verdict.Peers] = p.was[verdict.Peers] || in.Suspected
 	ticking, stop := context.WithCancel(ctx)
-	var ticker sync.WaitGroup
-	var late time.Duration
-	ticker.Go(func() { late = lateness(ticking) })
+	late := make(chan time.Duration, 1)
+	go func() { late <- lateness(ticking) }()
 	p.askAll(ctx, &in, each, &r)
 	r.Peers, r.NeverReached = p.peers.Found, p.peers.Never
 	p.askAPILate(ctx, &in, each, &r)
 	stop()
-	ticker.Wait()
 
-	p.late = max(late, p.self.Took)
+	p.late = max(<-late, p.self.Took)
 	r.Late = p.late > lateAfter
 	p.newest = r
 	return r
