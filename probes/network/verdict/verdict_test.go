@@ -305,21 +305,19 @@ func TestWhenAccused(t *testing.T) {
 // have lost it before.
 func TestHostsWithoutADefaultRoute(t *testing.T) {
 	t.Parallel()
-	for _, route := range []change{told(Route, "no route since the start")} {
-		s := newScript()
-		if o := s.play(12, route); o.Level != probes.OK || o.Hysteresis || len(o.NeverHealthy) > 0 {
-			t.Errorf("at first: %+v", o)
-		}
-		if o := s.play(20, route, told(DNS, "no nameserver answers")); o.Reason != "DNSUnreachable" {
-			t.Errorf("DNS fails: %+v", o)
-		}
-		if o := s.play(60, route); o.Level != probes.OK || o.Hysteresis {
-			t.Errorf("DNS is back: %+v", o)
-		}
-		s = newScript()
-		if o := s.play(1, route, told(Peers, "DNS pods never answered")); !slices.Contains(o.NeverHealthy, reasonRouteLost) {
-			t.Errorf("peers are not reached since the start: %+v", o)
-		}
+	route, s := told(Route, "no route since the start"), newScript()
+	if o := s.play(12, route); o.Level != probes.OK || o.Hysteresis || len(o.NeverHealthy) > 0 {
+		t.Errorf("at first: %+v", o)
+	}
+	if o := s.play(20, route, told(DNS, "no nameserver answers")); o.Reason != "DNSUnreachable" {
+		t.Errorf("DNS fails: %+v", o)
+	}
+	if o := s.play(60, route); o.Level != probes.OK || o.Hysteresis {
+		t.Errorf("DNS is back: %+v", o)
+	}
+	s = newScript()
+	if o := s.play(1, route, told(Peers, "DNS pods never answered")); !slices.Contains(o.NeverHealthy, reasonRouteLost) {
+		t.Errorf("peers are not reached since the start: %+v", o)
 	}
 }
 
