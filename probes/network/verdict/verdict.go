@@ -54,14 +54,14 @@ func NewEvaluator(period time.Duration, seed uint64) *Evaluator {
 }
 
 func newEvaluator(period time.Duration, random *rand.Rand) *Evaluator {
-	e, all := &Evaluator{seen: map[Class]bool{}, reach: reach{suspicion: suspicion{period: period, random: random}}}, shapes(period)
-	for i := range e.relatives {
-		e.relatives[i] = &relative{compared: compared{shape: all[i]}}
-		e.comparisons = append(e.comparisons, e.relatives[i])
+	e := &Evaluator{
+		seen: map[Class]bool{}, relatives: [3]*relative{{}, {}, {}}, loss: &loss{peers: map[string]hearsay{}}, hole: &hole{},
+		reach: reach{suspicion: suspicion{period: period, random: random}},
 	}
-	e.loss = &loss{compared: compared{shape: all[3]}, peers: map[string]hearsay{}}
-	e.hole = &hole{compared: compared{shape: all[4]}}
-	e.comparisons = append(e.comparisons, e.loss, e.hole)
+	e.comparisons = []comparison{e.relatives[0], e.relatives[1], e.relatives[2], e.loss, e.hole}
+	for i, shape := range shapes(period) {
+		e.comparisons[i].base().shape = shape
+	}
 	return e
 }
 
