@@ -139,35 +139,34 @@ func (k *kernel) outside(h probes.Host) way {
 	return way{lost: fmt.Sprintf("no default route (%s, %s)", v4.lost, v6.lost)}
 }
 
-const (
-	// outsideTries is how many addresses the kernel is asked. Networks discard some, such as
-	// those that nobody has: a discard route is no loss of the default route.
-	outsideTries = 8
-	// halfOfAll is the length of the prefixes of two routes that stand for one, as VPNs have them.
-	halfOfAll = 1
-)
+// outsideTries is how many addresses the kernel is asked. Networks discard some, such as
+// those that nobody has: a discard route is no loss of the default route.
+const outsideTries = 8
 
 // errNoneFound: the kernel has a more exact route for each address that was tried.
 var errNoneFound = errors.New("no address found that only a default route leads to")
 
-// anyAddress returns a random address below multicast, or of 2000::/3.
-func anyAddress(family string) netip.Addr {
+// anyAddress returns a random address below multicast, or of 2000::/3, and how long the prefix of a
+// route may be that stands for a default route: VPNs have one for each half of IPv4, and routers
+// one of all global addresses of IPv6.
+func anyAddress(family string) (netip.Addr, byte) {
 	var b [16]byte
 	binary.NativeEndian.PutUint64(b[:], rand.Uint64())
 	if family == "IPv6" {
 		b[0] = 0x20 | b[0]&0x1f
-		return netip.AddrFrom16(b)
+		return netip.AddrFrom16(b), 3
 	}
-	return netip.AddrFrom4([4]byte{1 + b[0]%223, b[1], b[2], b[3]})
+	return netip.AddrFrom4([4]byte{1 + b[0]%223, b[1], b[2], b[3]}), 1
 }
 
 // defaultRoute returns the way of the default route of a family. No packet is sent.
 func (k *kernel) defaultRoute(h probes.Host, family string) (w way) {
 	for range outsideTries {
-		found, err := k.routeTo(anyAddress(family))
+		address, most := anyAddress(family)
+		found, err := k.routeTo(address)
 		switch {
 		case err == nil && found.interfaces == nil: // 127.0.0.0/8
-		case err == nil && found.bits <= halfOfAll:
+		case err == nil && found.bits <= most:
 			return k.wayOf(h, found, nil, "", "which has the default route")
 		case err == nil: // a route to a part of all
 		case !errors.Is(err, errNowhere):

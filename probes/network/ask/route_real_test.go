@@ -156,7 +156,8 @@ func TestDefaultRouteAmongOthers(t *testing.T) {
 		{"gone", "ip route del 0.0.0.0/1\nip route del 128.0.0.0/1", verdict.Failed, "no default route (IPv4: network is unreachable"},
 		{"gone, beside a way to a quarter of all", "ip route add 64.0.0.0/2 dev up1", verdict.Failed, "no default route (IPv4: network is unreachable"},
 		{"by another interface", "ip route del 64.0.0.0/2\nip route add default dev up1", verdict.Well, "default route by up1"},
-		{"which loses its carrier, and then the route", "ip link set tor1 down\nip route del default dev up1", verdict.Failed, "and no carrier on up1, which led there"},
+		{"all global addresses of IPv6", "ip route del default dev up1\nip -6 route add 2000::/3 dev up1", verdict.Well, "default route by up1"},
+		{"which loses its carrier, and then the route", "ip link set tor1 down\nip -6 route del 2000::/3 dev up1", verdict.Failed, "and no carrier on up1, which led there"},
 	})
 }
 
