@@ -28,8 +28,10 @@ func members(of reflect.Value) (all []member) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case f.Type == reflect.TypeFor[[]Condition]():
-			for _, c := range ownOf(value.Interface().([]Condition)) {
-				all = append(all, member{c.Field, reflect.ValueOf(c.Section).Elem(), ""})
+			for _, c := range value.Interface().([]Condition) {
+				if _, isReported := c.Section.(*Reported); !isReported {
+					all = append(all, member{c.Field, reflect.ValueOf(c.Section).Elem(), ""})
+				}
 			}
 		case f.Anonymous:
 			all = append(all, members(value)...)

@@ -93,13 +93,3 @@ func (r *Reported) Validate(at *field.Path) field.ErrorList {
 func (r *Reported) condition(i int) Condition {
 	return Condition{Definition{Name: probes.Condition(r.Type), Field: fmt.Sprintf("%s[%d]", reportedField, i)}, r}
 }
-
-// ownOf returns the conditions that others do not report.
-func ownOf(conditions []Condition) (own []Condition) {
-	for _, c := range conditions {
-		if _, isReported := c.Section.(*Reported); !isReported {
-			own = append(own, c)
-		}
-	}
-	return own
-}

@@ -93,7 +93,7 @@ func TestReportedConditionsAreRefused(t *testing.T) {
 		"a reason's form":      {reasons("Deadlock", "Degraded", `"low space"`), `rules[0].reasons[0]: Invalid value: "low space": must be a reason`},
 		"too many reasons":     {reasons("Deadlock", "Degraded", strings.Repeat("A, ", 17)), "rules[0].reasons: Too many: 17: must have at most 16 items"},
 		"no rule to step down": {strings.Replace(reasons("Deadlock", "Degraded", "A"), "rules:", "rules:\n- {condition: Deadlock, level: Critical, reasons: [A, B], taint: {key: example.com/b, effect: NoExecute}}", 1),
-			"rules[0]: Required value: Critical comes after Degraded: no rule for Deadlock Degraded covers the reason B"},
+			"rules[0].level: Required value: Critical comes after Degraded: a rule for Deadlock Degraded is needed too, for the reason B"},
 		"shared reasons": {reasons("Deadlock", "Degraded", "A, B") + "- {condition: Deadlock, level: Degraded, reasons: [C, B], taint: {key: example.com/b, effect: NoSchedule}}\n",
 			`rules[1].reasons[1]: Duplicate value: "B"`},
 		"two criticals": {reasons("MemoryPressure", "Critical", "MemoryLow") + "- {condition: MemoryPressure, level: Critical, reasons: [MemoryStalled], taint: {key: example.com/b, effect: NoExecute}}\n",

@@ -171,10 +171,8 @@ func (c *Config) validateCritical(at *field.Path) (errs field.ErrorList) {
 		if c.Eviction.Slots == 0 {
 			errs = append(errs, field.Forbidden(at.Index(i).Child("level"), "Critical evicts pods and needs a bound: eviction.slots is 0"))
 		}
-		if !policy.HasRule(rule.Condition, probes.Degraded) {
-			errs = append(errs, field.Required(at.Index(i).Child("level"), "Critical comes after Degraded: a rule for "+string(rule.Condition)+" Degraded is needed too"))
-		} else if bare := withoutDegraded(policy, rule); bare != "" {
-			errs = append(errs, field.Required(at.Index(i), "Critical comes after Degraded: no rule for "+string(rule.Condition)+" Degraded covers "+bare))
+		if bare := withoutDegraded(policy, rule); bare != "" {
+			errs = append(errs, field.Required(at.Index(i).Child("level"), "Critical comes after Degraded: a rule for "+string(rule.Condition)+" Degraded is needed too, for "+bare))
 		}
 	}
 	return errs
