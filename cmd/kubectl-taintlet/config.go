@@ -140,14 +140,9 @@ func inForceOn(node *taints.Node, hash string) (text string) {
 }
 
 func inForce(ctx context.Context, client *installation.Client, hash string) (string, error) {
-	agents := map[string]int{}
-	err := client.EachNode(ctx, func(node *taints.Node) { agents[configOf(node)]++ })
-	delete(agents, "")
-	all := 0
-	for _, count := range agents {
-		all += count
-	}
-	return fmt.Sprintf(", in force on %d of %s", agents[hash], terminal.Count(all, "Node")), err
+	all, agents := 0, map[string]int{}
+	err := client.EachNode(ctx, func(node *taints.Node) { all++; agents[configOf(node)]++ })
+	return fmt.Sprintf(", in force on %d of %s", agents[hash], terminal.Count(all-agents[""], "Node")), err
 }
 
 // configOf is the hash of the configuration that a Node's agent uses; empty: nobody says.

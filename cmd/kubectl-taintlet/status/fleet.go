@@ -43,36 +43,24 @@ func NewFleet(names []string, silentAfter time.Duration) *Fleet {
 	return &Fleet{policy: config.Default().Policy(), names: names, silentAfter: silentAfter, nodes: map[string]Node{}, config: config.Default()}
 }
 
-func (f *Fleet) reset() { clear(f.nodes) }
-
 // Add takes in a Node as it is now.
 func (f *Fleet) Add(node *taints.Node) {
 	switch {
 	case len(f.names) > 0 && !slices.Contains(f.names, node.Name):
 		return
 	case f.Selector != nil && !f.Selector.Matches(labels.Set(node.Labels)):
-		f.remove(node.Name)
+		delete(f.nodes, node.Name)
 		return
 	}
 	n := read(node, f.policy)
-	if len(f.names) == 0 {
-		n.Conditions, n.Foreign = notHealthy(n.Conditions), nil
+	if len(f.names) == 0 { // what is not shown does not stay in memory
+		n.Conditions, n.Foreign = slices.DeleteFunc(n.Conditions, Condition.isHealthy), nil
+		if len(n.Conditions) == 0 {
+			n.Conditions = nil
+		}
 	}
 	f.nodes[strings.Clone(node.Name)] = n
 }
-
-// notHealthy copies what is to be shown, so that nothing else stays in memory.
-func notHealthy(all []Condition) []Condition {
-	var some []Condition
-	for _, c := range all {
-		if !c.isHealthy() {
-			some = append(some, c)
-		}
-	}
-	return some
-}
-
-func (f *Fleet) remove(name string) { delete(f.nodes, name) }
 
 func (f *Fleet) has(name string) bool {
 	_, found := f.nodes[name]

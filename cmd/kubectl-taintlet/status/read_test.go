@@ -115,7 +115,7 @@ func TestTaintOfAHealthyCondition(t *testing.T) {
 			node.Conditions[i].Status = taints.ConditionFalse
 		}
 	}
-	if n := read(node, config.Default().Policy()); n.State != Tainted || joined(notHealthy(n.Conditions)[0].Taints) == "" {
+	if n := read(node, config.Default().Policy()); n.State != Tainted || n.Conditions[1].isHealthy() {
 		t.Errorf("%s %+v", n.State, n.Conditions)
 	}
 }

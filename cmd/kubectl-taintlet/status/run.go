@@ -306,13 +306,13 @@ func (s fleetStore) Update(object any) error {
 
 func (s fleetStore) Delete(object any) error {
 	name := object.(*corev1.Node).Name //nolint:forcetypeassert // as above
-	send(s.ctx, s.changes, func() { s.fleet.remove(name) })
+	send(s.ctx, s.changes, func() { delete(s.fleet.nodes, name) })
 	return nil
 }
 
 func (s fleetStore) Replace(objects []any, _ string) error {
 	send(s.ctx, s.changes, func() {
-		s.fleet.reset()
+		clear(s.fleet.nodes)
 		for _, object := range objects {
 			s.fleet.Add(apiserver.NodeOf(object.(*corev1.Node))) //nolint:forcetypeassert // as above
 		}
