@@ -130,9 +130,10 @@ func (s *scene) read(ctx context.Context, program string) error {
 	}
 	s.installation = i
 	s.inUse, _ = i.Configuration() // what is wrong with it is a Finding
-	policy := config.Default().Policy()
+	policy := cmp.Or(s.inUse, config.Default()).Policy()
 	fleet := status.NewFleet(nil, 0)
 	fleet.Version = program
+	fleet.SetInstallation(i)
 	err = s.me.EachNode(ctx, func(node *taints.Node) {
 		fleet.Add(node)
 		s.add(node, policy)
@@ -143,7 +144,6 @@ func (s *scene) read(ctx context.Context, program string) error {
 	case len(s.names) == 0:
 		return errNoNodes
 	}
-	fleet.SetInstallation(i)
 	s.report = fleet.Report(s.me.Now())
 	return nil
 }

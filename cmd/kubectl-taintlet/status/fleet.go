@@ -26,6 +26,8 @@ type Fleet struct {
 	// Version is that of this program, with which that of the agents is compared.
 	Version string
 
+	// config is the configuration of the agents, or the built-in one where it is not known.
+	config *config.Config
 	policy *decide.Policy
 	// names are the Nodes that were asked for; empty: all.
 	names []string
@@ -34,8 +36,6 @@ type Fleet struct {
 	silentAfter  time.Duration
 	nodes        map[string]Node
 	installation *installation.Installation
-	// config is the configuration of the agents, or the built-in one where it is not known.
-	config *config.Config
 }
 
 // NewFleet returns a Fleet that knows no Node.
@@ -148,11 +148,12 @@ func (n Node) urgency() int {
 	return urgency
 }
 
-// SetInstallation takes in what is installed, as it is now.
+// SetInstallation takes in what is installed, as it is now. Nodes that are added later have the
+// conditions of its configuration.
 func (f *Fleet) SetInstallation(i *installation.Installation) {
 	f.installation = i
-	if cfg, err := i.Configuration(); err == nil && cfg != nil {
-		f.config = cfg
+	if cfg, err := i.Configuration(); err == nil && cfg != nil && cfg.Hash != f.config.Hash {
+		f.config, f.policy = cfg, cfg.Policy()
 	}
 }
 

@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,6 +123,32 @@ func TestCooldownOfASlot(t *testing.T) {
 		if line := fleet.Report(now).slotsLine(); !strings.HasSuffix(line, test.want) {
 			t.Errorf("%s: %s", name, line)
 		}
+	}
+}
+
+// A condition that others report, and that the configuration of the agents names, is a condition
+// of the Node like taintlet's own: its taint belongs to it, and a pause may name it.
+func TestConditionsOfOthersAreShown(t *testing.T) {
+	now := recordedAt(recorded(t))
+	node := owning(t, taints.Taint{Key: "example.com/deadlock", Effect: taints.NoSchedule})
+	node.Annotations[taints.PausedAnnotation] = "KernelDeadlock"
+	node.Conditions = append(node.Conditions, taints.NodeCondition{Type: "HostKernelDeadlock", Status: taints.ConditionTrue, Reason: "DockerHung", LastTransitionTime: now, LastHeartbeatTime: now})
+	i := installed(t, now)
+	i.Config = new("apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\nconditions: [{type: KernelDeadlock}]\n" +
+		"rules: [{condition: KernelDeadlock, level: Degraded, taint: {key: example.com/deadlock, effect: NoSchedule}}]\n")
+	fleet := NewFleet(nil, 0)
+	fleet.SetInstallation(i)
+	fleet.Add(node)
+	report := fleet.Report(now)
+	var got []string
+	for _, c := range report.Nodes[0].Conditions {
+		got = append(got, c.Name+" "+c.Level.String()+" "+joined(c.Taints))
+	}
+	if want := []string{"MemoryPressure Degraded ", "KernelDeadlock Degraded example.com/deadlock:NoSchedule (direct)"}; !slices.Equal(got, want) || len(report.Nodes[0].Others) > 0 {
+		t.Errorf("%q %+v", got, report.Nodes[0].Others)
+	}
+	if slices.ContainsFunc(report.Findings, func(f Finding) bool { return f.Code == PauseMistyped }) {
+		t.Errorf("%+v", report.Findings)
 	}
 }
 

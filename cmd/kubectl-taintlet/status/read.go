@@ -166,12 +166,13 @@ func foreign(node *taints.Node, remembered decide.Status, policy *decide.Policy)
 func viaOf(taint taints.Taint, remembered decide.Status, held []string, policy *decide.Policy) (via taints.Via, name string) {
 	name = conditionNamed(taint.Key, policy)
 	_, isReconciled := taints.LifecycleCondition(taint.Pair())
+	isOfRule := slices.ContainsFunc(policy.Rules, func(r decide.Rule) bool { return r.Taint.Pair() == taint.Pair() })
 	switch soft, isSoft := remembered.Soft[taint.Pair()]; {
 	case isSoft:
 		return taints.Direct, string(soft)
 	case isHeld(taint, held) && isReconciled:
 		return taints.Kept, name
-	case isStandIn(taint) || name != "" && !isReconciled && taint.Effect == taints.NoSchedule:
+	case !isOfRule && (isStandIn(taint) || name != "" && !isReconciled && taint.Effect == taints.NoSchedule):
 		return taints.StandIn, name
 	}
 	return taints.Direct, name
@@ -207,7 +208,14 @@ func (n *Node) place(node *taints.Node, remembered decide.Status, policy *decide
 	}
 }
 
+// conditionNamed is the condition that a rule gives the key, or whose well-known key has the same
+// name; empty: none.
 func conditionNamed(key string, policy *decide.Policy) string {
+	for _, rule := range policy.Rules {
+		if rule.Taint.Key == key {
+			return string(rule.Condition)
+		}
+	}
 	for _, condition := range policy.Conditions {
 		_, name, _ := strings.Cut(condition.TaintKey, "/")
 		if strings.HasSuffix(key, "/"+name) {

@@ -120,8 +120,7 @@ type Node struct {
 	Ready string `json:"ready,omitempty"`
 	// Paused is the value of the annotation by which people pause taintlet.
 	Paused string `json:"paused,omitempty"`
-	// Maintenance is the type of the Node condition by which the Node is under maintenance,
-	// one of the default configuration.
+	// Maintenance is the type of the Node condition by which the Node is under maintenance.
 	Maintenance string `json:"maintenance,omitempty"`
 	// Problem says why the record on the Node cannot be read.
 	Problem    string      `json:"problem,omitempty"`

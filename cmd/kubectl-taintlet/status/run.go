@@ -83,8 +83,18 @@ type view struct {
 	pods   *podNames
 }
 
-// read reads the Nodes and what is installed.
+// read reads what is installed, and the Nodes, which have the conditions of the configuration.
 func (v *view) read(ctx context.Context) error {
+	if v.Namespace != "" {
+		i, err := v.client.Read(ctx, v.Namespace)
+		if err != nil {
+			return err
+		}
+		v.fleet.SetInstallation(i)
+	}
+	if len(v.Nodes) == 0 {
+		return v.client.EachNode(ctx, v.fleet.Add)
+	}
 	for _, name := range v.Nodes {
 		node, err := v.client.Node(ctx, name)
 		if err != nil {
@@ -92,19 +102,7 @@ func (v *view) read(ctx context.Context) error {
 		}
 		v.fleet.Add(node)
 	}
-	if len(v.Nodes) == 0 {
-		if err := v.client.EachNode(ctx, v.fleet.Add); err != nil {
-			return err
-		}
-	}
-	if v.Namespace == "" {
-		return nil
-	}
-	i, err := v.client.Read(ctx, v.Namespace)
-	if err == nil {
-		v.fleet.SetInstallation(i)
-	}
-	return err
+	return nil
 }
 
 // report is how the Fleet is now.
