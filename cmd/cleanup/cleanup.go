@@ -28,8 +28,9 @@ const (
 )
 
 // Verb returns the verb of a program. ownNode is the name of the Node that the program runs
-// on, for a call that names none; nil: there is no such Node.
-func Verb(program string, ownNode func() string) *cobra.Command {
+// on, for a call that names none; nil: there is no such Node. names completes names of Nodes; nil:
+// nothing does.
+func Verb(program string, ownNode func() string, names func(*command.Cluster) cobra.CompletionFunc) *cobra.Command {
 	o := &options{ownNode: ownNode}
 	usage, nodes := "cleanup node NAME… | stale | all", "node NAME…    these Nodes"
 	if ownNode != nil {
@@ -48,16 +49,24 @@ deleted.
   stale         Nodes whose agent has given no sign for a day, at most 5 % of all Nodes
   all           every Node
 
-A taint of a custom rule is removed only if --config names the file with the rule. The annotation
-taintlet.dev/paused stays.`,
+A taint of a custom rule, and the condition for a condition of another program, are removed only if --config
+names the file that has them. The annotation taintlet.dev/paused stays.`,
 		Example: strings.ReplaceAll(`  # What would be removed?
   PROGRAM cleanup all --dry-run
   # Clean up after the DaemonSet was deleted
   PROGRAM cleanup all
   # One Node of another cluster
   PROGRAM cleanup node worker-1 --context=staging`, "PROGRAM", program),
-		ValidArgs: []string{ofNode, ofStale, ofAll},
-		RunE:      func(c *cobra.Command, args []string) error { return o.run(c.Context(), args, c.OutOrStdout()) },
+		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			switch {
+			case len(args) == 0:
+				return []string{ofAll, ofNode, ofStale}, cobra.ShellCompDirectiveNoFileComp
+			case args[0] == ofNode && names != nil:
+				return names(&o.cluster)(c, args[1:], typed)
+			}
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args, c.OutOrStdout()) },
 	}
 	flags := c.Flags()
 	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be removed, and change nothing")

@@ -54,7 +54,7 @@ installation, and explains configurations. Only cleanup changes something.
 Exit codes: 0 is success, 1 is a failure, 2 means wrong arguments or a wrong configuration, and 3 means
 that something is not healthy (status, check).`,
 	}
-	program.AddCommand(statusVerb(), checkVerb(), cleanup.Verb("kubectl taintlet", nil), configVerb(), evictionsVerb(), versionVerb())
+	program.AddCommand(statusVerb(), checkVerb(), cleanup.Verb("kubectl taintlet", nil, completeNodes), configVerb(), evictionsVerb(), versionVerb())
 	return program
 }
 

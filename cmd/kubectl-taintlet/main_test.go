@@ -104,6 +104,9 @@ func TestCompletesForKubectl(t *testing.T) {
 		"status --wai":     {"--wait"},
 		"status --output ": {"table", "wide", "name", "json", "yaml", "jsonpath="},
 		"status --kubeconfig=" + kubeconfig + " n1 n": {"n2"},
+		"cleanup ": {"all", "node", "stale"},
+		"cleanup --kubeconfig=" + kubeconfig + " node n1 n": {"n2"},
+		"cleanup --kubeconfig=" + kubeconfig + " all n":     nil,
 		"completion ": {"bash", "fish", "powershell", "zsh"},
 	} {
 		_, out, _ := process.Call(t, link, strings.Split(line, " ")...)

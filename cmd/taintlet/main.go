@@ -29,7 +29,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 // is a file with a function that returns it, and a line here.
 func newProgram() *cobra.Command {
 	program := agentProgram()
-	program.AddCommand(onceVerb(), cleanup.Verb("taintlet", defaultNodeName), versionVerb())
+	program.AddCommand(onceVerb(), cleanup.Verb("taintlet", defaultNodeName, nil), versionVerb())
 	return program
 }
 
