@@ -78,7 +78,7 @@ helm3: controlplane ## what the chart renders with Helm 3, and the commands of d
 
 # What quick leaves out: the suites of test, and tests of more than a second.
 SUITES := bed|cluster|culprit|demo|deploy|hosts|kubelet|measure|monitoring|neighbours|network|process|release|security
-SLOW := TestWriteBoundHolds|TestAnOrdinaryDay|TestTableAndPicture|TestPlotHasABandForEachCondition|TestShort$$|TestForgedSuspicion|TestStartsAndOverloads|TestTheRecordedHourIsQuiet|TestWrongThreshold|TestReplaysBecomeCriticalAlike|TestADayOfOrdinaryWrites
+SLOW := TestWriteBoundHolds|TestAnOrdinaryDay|TestShort$$|TestForgedSuspicion|TestStartsAndOverloads|TestTheRecordedHourIsQuiet|TestWrongThreshold|TestReplaysBecomeCriticalAlike|TestADayOfOrdinaryWrites
 
 .PHONY: quick
 quick: ## a minute: the tests that need neither root nor a control plane, with a thirtieth of the decider's random courses; which were left out, and skipped and why
@@ -193,12 +193,6 @@ ifdef ALL
 endif
 	go test ./cmd/kubectl-taintlet/status -run 'TestGolden|TestScreen|TestDocumentationShowsRealOutput' -update
 	$(MAKE) terminal-pictures
-
-FLAPPING := --synthetic flap --flap-period 10m --flap-duty 0.0167 --duration 6h
-
-.PHONY: docs-images
-docs-images: ## the pictures in docs/images
-	@go run ./test/simulate $(FLAPPING) --plot docs/images/flapping.svg
 
 .PHONY: command-line
 command-line: ## docs/command-line.md from the verbs and their flags

@@ -3,7 +3,7 @@
 // seconds, beside the kubelet's rule on the same input.
 //
 //	go run ./test/simulate --synthetic adversary
-//	go run ./test/simulate --synthetic flap --config taintlet.yaml --plot day.svg
+//	go run ./test/simulate --synthetic flap --config taintlet.yaml
 //
 // The exit status is 0, 1 when an output could not be written, 2 when the
 // flags or the configuration are wrong.
@@ -45,22 +45,13 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "simulate: %v\n", err)
 		return exitUsage
 	}
-	if err := show(o, newReport(cfg, o.open(), o.followUp), stdout); err != nil {
+	r, write := newReport(cfg, o.open(), o.followUp), (*report).writeTable
+	if o.output == "json" {
+		write = (*report).writeJSON
+	}
+	if err := write(r, stdout); err != nil {
 		fmt.Fprintf(stderr, "simulate: %v\n", err)
 		return exitFailure
 	}
 	return exitOK
-}
-
-// show writes the figures and, when asked for, the picture.
-func show(o *options, r *report, stdout io.Writer) error {
-	if o.plot != "" {
-		if err := os.WriteFile(o.plot, plot(r), 0o644); err != nil { //nolint:gosec // a picture to be shown around
-			return fmt.Errorf("--plot: %w", err)
-		}
-	}
-	if o.output == "json" {
-		return r.writeJSON(stdout)
-	}
-	return r.writeTable(stdout)
 }

@@ -70,11 +70,10 @@ func TestHelpDefinesEveryColumn(t *testing.T) {
 	}
 }
 
-func TestTableAndPicture(t *testing.T) {
+func TestTable(t *testing.T) {
 	twice := []string{"--synthetic=flap", "--flap-period=12h", "--flap-duty=0.013888"}
-	picture := filepath.Join(t.TempDir(), "day.svg")
 	var out, errs strings.Builder
-	if code := run(append(twice, "--plot", picture, "--follow-up=false"), &out, &errs); code != exitOK {
+	if code := run(append(twice, "--follow-up=false"), &out, &errs); code != exitOK {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
 	for _, want := range []string{
@@ -97,16 +96,6 @@ func TestTableAndPicture(t *testing.T) {
 	}
 	if want := "610ms  1.06s   1.22s  2m0.1s\n"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "Samples:") {
 		t.Errorf("%s\nis no table with follow-ups", out.String())
-	}
-	svg, err := os.ReadFile(picture)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := bands(t, svg); got != 1 {
-		t.Errorf("%d bands, want 1", got)
-	}
-	if code := run(append(twice, "--plot", "/no/such/place.svg"), &out, &errs); code != exitFailure {
-		t.Errorf("exit %d for a picture that cannot be written, want %d", code, exitFailure)
 	}
 }
 

@@ -29,7 +29,6 @@ type options struct {
 	config     string
 	followUp   bool
 	output     string
-	plot       string
 
 	flags *pflag.FlagSet
 }
@@ -50,7 +49,6 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	flags.StringVar(&o.config, "config", "", "TaintletConfiguration file (default: the built-in configuration)")
 	flags.BoolVar(&o.followUp, "follow-up", true, "sample again 100 ms (network: 1 s) after a bad sample until the condition is decided, as the agent does; false: by period only")
 	flags.StringVarP(&o.output, "output", "o", "table", "table or json")
-	flags.StringVar(&o.plot, "plot", "", "draw what happened into this SVG file")
 	flags.Usage = func() { fmt.Fprintf(stdout, usage, flags.FlagUsages()) }
 	if err := flags.Parse(args); err != nil {
 		return nil, err

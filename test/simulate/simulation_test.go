@@ -222,7 +222,7 @@ func TestAdversaryIsDamped(t *testing.T) {
 	}
 }
 
-// TestWriteBoundHolds does its worst to all four conditions for a day, with
+// TestWriteBoundHolds does its worst to all four conditions for six hours, with
 // damping and without any hold at all.
 func TestWriteBoundHolds(t *testing.T) {
 	restless := config.Default()
@@ -230,11 +230,11 @@ func TestWriteBoundHolds(t *testing.T) {
 	for name, cfg := range map[string]*config.Config{"default": config.Default(), "no hold": restless} {
 		for _, input := range []string{mixed, adversary, flap, random, spike, kubeletAdversary} {
 			t.Run(name+" "+input, func(t *testing.T) {
-				r := made(t, cfg, input, 24*time.Hour, config.Default().Names()...)
+				r := made(t, cfg, input, 6*time.Hour, config.Default().Names()...)
 				ours := r.All[0]
 				t.Logf("%d changes of at most %d, %d within an hour", ours.Changes, r.Bound, ours.MostInAnHour)
-				if r.Bound != 4*(2*(3+36)+1) {
-					t.Errorf("the bound is %d, want 316", r.Bound)
+				if r.Bound != 4*(2*(3+9)+1) {
+					t.Errorf("the bound is %d, want 100", r.Bound)
 				}
 				if ours.Changes > r.Bound {
 					t.Errorf("%d changes, want at most %d", ours.Changes, r.Bound)
@@ -245,7 +245,7 @@ func TestWriteBoundHolds(t *testing.T) {
 				if r.Writes.Node > ours.Changes {
 					t.Errorf("%d writes of the Node for %d changes", r.Writes.Node, ours.Changes)
 				}
-				if most := 2*24*60 + ours.Changes; r.Writes.Told > most {
+				if most := 2*6*60 + ours.Changes; r.Writes.Told > most {
 					t.Errorf("%d writes of what people are told, want at most 2 a minute", r.Writes.Told)
 				}
 			})
