@@ -1,6 +1,7 @@
 package test
 
 import (
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -88,4 +89,28 @@ func checkAge(t *testing.T, run figures, page, commit string) {
 	if newer := strings.Fields(out); len(newer) > 1 {
 		t.Errorf("%s names commit %s, and %s is newer: it was written again in %s", page, commit, run.results, newer[0])
 	}
+}
+
+// history returns the short hashes of all commits before this one. It is nil, with a line
+// that says why, where git or a part of the history is missing.
+func history(t *testing.T) map[string]bool {
+	t.Helper()
+	if out, err := git("rev-parse", "--is-shallow-repository"); err != nil || out != "false" {
+		t.Logf("commits are not looked up: this is no whole clone (shallow: %q, %v)", out, err)
+		return nil
+	}
+	out, err := git("log", "--abbrev=7", "--format=%h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commits := map[string]bool{}
+	for line := range strings.Lines(out + "\n") {
+		commits[strings.TrimSpace(line)[:7]] = true
+	}
+	return commits
+}
+
+func git(args ...string) (string, error) {
+	out, err := exec.Command("git", args...).Output() //nolint:gosec // reads this repository
+	return strings.TrimSpace(string(out)), err
 }
