@@ -12,9 +12,10 @@ import (
 // desired renders what the Node should carry: taints, record, held annotation,
 // conditions. It reports whether the Node lacks any of it but the conditions.
 func (s *State) desired(t *turn) (desired taints.Desired, differs bool) {
-	desired = taints.Desired{Owned: s.ledger.mayRemove(t.in.Node), Conditions: s.writes.pending}
+	l := &s.ledger
+	desired = taints.Desired{Owned: l.mayRemove(t.in.Node), Conditions: s.writes.pending}
 	var held []string
-	for _, d := range s.ledger.desired {
+	for _, d := range l.desired {
 		desired.Taints = append(desired.Taints, d.Taint())
 		if d.Via == taints.Kept {
 			held = append(held, d.Pair.Key)
@@ -23,18 +24,20 @@ func (s *State) desired(t *turn) (desired taints.Desired, differs bool) {
 	desired.Owned = append(desired.Owned, s.startupPairs(t)...)
 	next, owned, _ := taints.Plan(t.in.Node.Taints, desired.Owned, desired.Taints)
 	differs = !taints.Equal(next, t.in.Node.Taints)
-	if s.ledger.revision == 0 {
+	if l.revision == 0 {
 		return desired, differs // nothing was ever decided: nothing to remember
 	}
-	owned = append(owned, s.ledger.unasked(t.in.Node, upToMax(s.ledger.owned))...)
+	owned = append(owned, l.unasked(t.in.Node, upToMax(l.owned))...)
 	desired.Annotations = map[string]string{
 		taints.RecordAnnotation: s.record(owned).String(),
 		taints.HeldAnnotation:   strings.Join(held, ","),
 	}
 	// A taint that is due must not wait for room: without the record it is set all
 	// the same, and a restart forgets what the record would have said.
-	if s.ledger.unrecorded = !desired.AnnotationsFit(t.in.Node.Node); s.ledger.unrecorded {
-		s.ledger.plan(owned)
+	if l.unrecorded = !desired.AnnotationsFit(t.in.Node.Node); l.unrecorded {
+		if l.plannedFor != l.revision {
+			l.planned, l.plannedFor = owned, l.revision
+		}
 		delete(desired.Annotations, taints.RecordAnnotation)
 	}
 	if !taints.AnnotationsChangeable(t.in.Node.Node) {

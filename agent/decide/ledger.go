@@ -50,7 +50,8 @@ type ledger struct {
 	policy      *Policy
 	policySince time.Time
 	// unrecorded: the record does not fit beside the Node's other annotations.
-	// planned are then our pairs once what revision plannedFor desires has landed.
+	// planned are then our pairs once what revision plannedFor desires has landed. Only the
+	// first answer counts: as soon as the watch shows them, they look like somebody else's.
 	unrecorded bool
 	planned    []taints.Pair
 	plannedFor uint64
@@ -98,11 +99,6 @@ func (l *ledger) revise(now time.Time) {
 // hasLanded reports whether the last decision was seen on the Node.
 func (l *ledger) hasLanded() bool { return reached(l.landed, l.revision) }
 
-// begin starts afresh on a Node object that is new.
-func (l *ledger) begin(uid string) {
-	l.uid, l.owned, l.lost, l.landed = uid, nil, nil, 0
-}
-
 // isNews reports whether the Node carries a record that was not taken in yet.
 func (l *ledger) isNews(node *Node) bool {
 	seen := node.record.Revision
@@ -140,15 +136,6 @@ func (l *ledger) land(node *Node) {
 func (l *ledger) settle(in Inputs) {
 	if in.Written && l.unrecorded {
 		l.landed, l.owned, l.lost = l.revision, l.planned, nil
-	}
-}
-
-// plan remembers which pairs are ours once what this revision desires has
-// landed without its record. Only the first answer counts: as soon as the watch
-// shows the pairs, they look like somebody else's.
-func (l *ledger) plan(owned []taints.Pair) {
-	if l.plannedFor != l.revision {
-		l.planned, l.plannedFor = owned, l.revision
 	}
 }
 
@@ -290,17 +277,17 @@ func (s *State) leaveToNewerRelease(t *turn) {
 // observeNode takes in a version of the Node: whether it is a new object, and how much of
 // what was decided has landed on it.
 func (s *State) observeNode(t *turn) {
-	node := t.in.Node
-	if node.UID != s.ledger.uid {
-		s.ledger.begin(node.UID)
+	l, node := &s.ledger, t.in.Node
+	if node.UID != l.uid {
+		l.uid, l.owned, l.lost, l.landed = node.UID, nil, nil, 0
 		s.startup = startup{}
 		for i := range s.conditions {
 			s.conditions[i].shown = nil
 		}
 	}
 	s.eviction.controlPlane = isControlPlane(node.Node)
-	if s.ledger.sets(node) && node.record.Instance.Name == s.active.name {
-		s.ledger.setAt = t.in.NodeAt
+	if l.sets(node) && node.record.Instance.Name == s.active.name {
+		l.setAt = t.in.NodeAt
 	}
-	s.ledger.land(node)
+	l.land(node)
 }

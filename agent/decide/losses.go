@@ -30,10 +30,11 @@ func (s *State) countLosses(t *turn) {
 		}
 		l.lost = append(slices.Clip(l.lost), pair)
 		switch c := s.conditions.of(d.Condition); {
-		case isBroken:
-			c.forgetLoss(d.Level)
-		case c == nil: // its section was dropped from the configuration
+		case c == nil && isBroken: // its section was dropped from the configuration
+		case c == nil:
 			t.notifyLost(d, node.LastWriter, 1)
+		case isBroken:
+			c.disputeOf(d.Level).lostAt = time.Time{} // which, perhaps, was the controller's too
 		case d.manual:
 			t.acknowledge(c, d)
 		default:
@@ -46,7 +47,7 @@ func (s *State) countLosses(t *turn) {
 // lose counts that somebody removed a taint of the condition, and how far its rule gives way.
 func (c *condition) lose(t *turn, d DesiredTaint, dispute *dispute) {
 	by, before := t.in.Node.LastWriter, dispute.conceded
-	c.removals = oneMore(c.removals, by, t.now)
+	c.removals = describe.Removals{Count: min(maxRemovals, recent(c.removals, t.now).Count+1), By: describe.Cut(by), At: t.now}
 	t.notifyLost(d, by, c.removals.Count)
 	isReconciled := d.Via == taints.Kept && !t.in.Facts.KeepPolicy // the controller did it
 	switch *dispute = dispute.lose(d.Pair, t.now); {
@@ -56,14 +57,6 @@ func (c *condition) lose(t *turn, d DesiredTaint, dispute *dispute) {
 		t.notify(Notice{Kind: TaintContested, Condition: c.name, Message: describe.Contested(by, d.Taint())})
 	case c.removals.Count == 1 && !isReconciled: // whoever removes it again does not know yet what stops that
 		t.notify(Notice{Kind: TaintSetAgain, Condition: c.name, Message: describe.SetAgain(by, d.Taint(), c.name, t.in.Node.Name)})
-	}
-}
-
-// forgetLoss forgets a first removal that may have been the node-lifecycle-controller's too; nil
-// has none.
-func (c *condition) forgetLoss(level probes.Level) {
-	if c != nil && (c.removals.By == "" || slices.Contains(controllers(), c.removals.By)) {
-		c.disputeOf(level).lostAt = time.Time{}
 	}
 }
 
@@ -88,8 +81,9 @@ func (s *State) settleDisputes(t *turn) {
 		if rule.Level == probes.OK && c.isLatched(&rule) {
 			level = probes.Degraded
 		}
-		dispute := c.disputeOf(rule.Level)
-		*dispute = dispute.settle(level)
+		if level == probes.OK {
+			*c.disputeOf(rule.Level) = dispute{}
+		}
 	}
 }
 
@@ -126,14 +120,6 @@ func (d dispute) lose(pair taints.Pair, now time.Time) dispute {
 	return dispute{conceded: contested}
 }
 
-// settle ends a dispute with the trouble that it is about.
-func (d dispute) settle(level probes.Level) dispute {
-	if level == probes.OK {
-		return dispute{}
-	}
-	return d
-}
-
 // isContested reports whether others removed a taint that was to stay.
 func (d dispute) isContested() bool { return d.conceded == contested || d.conceded == vetoed }
 
@@ -151,11 +137,6 @@ const (
 	// maxRemovals bounds the number that a forged record can tell.
 	maxRemovals = 1_000_000
 )
-
-// oneMore counts one removal more.
-func oneMore(r describe.Removals, by string, now time.Time) describe.Removals {
-	return describe.Removals{Count: min(maxRemovals, recent(r, now).Count+1), By: describe.Cut(by), At: now}
-}
 
 // recent returns the removals as long as they are told.
 func recent(r describe.Removals, now time.Time) describe.Removals {

@@ -150,14 +150,6 @@ func (l timeline) past(d time.Duration) time.Time {
 	return earlier(l.at(d), l.now)
 }
 
-// bucket returns one that the record remembers.
-func (l timeline) bucket(fullAt time.Duration, c WriteBudget) bucket {
-	if fullAt == 0 {
-		return bucket{}
-	}
-	return bucket{l.at(fullAt)}.within(c, l.now)
-}
-
 // keep returns the failure of the admission policy that the record remembers. No forged one
 // lasts longer than a real one, or names a taint that no controller removes.
 func (l timeline) keep(saved *recordKeep) keepFailure {
@@ -301,7 +293,7 @@ func (s *State) restore(t *turn) {
 		s.startup = startup{freed: r.Freed, isGone: true} // one patch wrote both
 	}
 	s.ledger.revision, s.ledger.decidedAt = r.Revision, at(r.At)
-	s.upkeep = line.bucket(r.TokensAt, t.policy.Upkeep)
+	s.upkeep = bucket{at(r.TokensAt)}.within(t.policy.Upkeep, t.now)
 	s.eviction.at = past(r.EvictedAt)
 	s.keep = line.keep(r.Keep)
 	for i := range s.conditions {
@@ -311,7 +303,7 @@ func (s *State) restore(t *turn) {
 			continue
 		}
 		c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt = entry.Level, min(entry.Penalty, maxPenalty), past(entry.SetAt)
-		c.budget = line.bucket(entry.TokensAt, t.policy.WriteBudget)
+		c.budget = bucket{at(entry.TokensAt)}.within(t.policy.WriteBudget, t.now)
 		c.since = earlier(readWall(entry.Since), t.now)
 		c.removals = entry.removals(t.now)
 		if entry.Level > probes.OK {

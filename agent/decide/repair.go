@@ -117,7 +117,7 @@ func (s *State) restoreRepair(t *turn) {
 		c := &s.conditions[i]
 		policy, _ := t.policy.Condition(c.name)
 		since := s.recordedFault(t, c)
-		if slices.Contains(policy.Repairable, shownReason(shown)) {
+		if shown != nil && shown.Status == taints.ConditionTrue && slices.Contains(policy.Repairable, shown.Reason) {
 			if c.fault.SetAt = since; since.IsZero() {
 				c.fault.SetAt = earlier(shown.LastTransitionTime, t.now)
 			}
@@ -138,15 +138,6 @@ func (s *State) recordedFault(t *turn, c *condition) time.Time {
 		return time.Time{}
 	}
 	return earlier(later(s.boot.At.Add(recorded), stands.LastTransitionTime), t.now)
-}
-
-// shownReason is the reason for which a Node says that its host needs a repair; empty: it
-// does not.
-func shownReason(shown *taints.NodeCondition) string {
-	if shown == nil || shown.Status != taints.ConditionTrue {
-		return ""
-	}
-	return shown.Reason
 }
 
 // describeRepair returns what the Node's condition is rendered from.
