@@ -171,7 +171,7 @@ func (s *State) slotGate(t *turn, r request) (describe.Hold, time.Time) {
 	isMissing := t.in.Slot == SlotNone && r.taint == nil || t.in.Slot != SlotHeld && r.adds(t)
 	switch {
 	case !r.isForEviction():
-	case s.eviction.controlPlane && !t.policy.ControlPlaneEvicts && r.taint == nil && !r.staysBlindly():
+	case r.taint == nil && !r.staysBlindly() && !t.policy.ControlPlaneEvicts && t.in.Node != nil && isControlPlane(t.in.Node.Node):
 		return describe.HeldControlPlane, time.Time{}
 	case isMissing && !isObserved:
 		return describe.HeldEvictionSlot, time.Time{}

@@ -285,7 +285,6 @@ func (s *State) observeNode(t *turn) {
 			s.conditions[i].shown = nil
 		}
 	}
-	s.eviction.controlPlane = isControlPlane(node.Node)
 	if l.sets(node) && node.record.Instance.Name == s.active.name {
 		l.setAt = t.in.NodeAt
 	}

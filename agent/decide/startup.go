@@ -42,8 +42,8 @@ func (s *State) followStartup(t *turn) {
 	if u.since.IsZero() {
 		u.since, u.notified = t.now, false
 	}
-	if !u.hasPeers && t.in.Peers.Known > 0 {
-		u.hasPeers, u.round = true, t.in.Peers.Rounds
+	if u.heard == 0 && t.in.Peers.Known > 0 {
+		u.heard = t.in.Peers.Rounds + roundsToHear
 	}
 	waits := s.startupWaits(t)
 	if len(waits) == 0 {
@@ -109,9 +109,9 @@ func (s *State) lacksPeers(t *turn) string {
 	switch {
 	case peers.Known < 0:
 		return "the list of peers is not read yet"
-	case !u.hasPeers && t.now.Sub(u.since) < aloneFor:
+	case u.heard == 0 && t.now.Sub(u.since) < aloneFor:
 		return "no peer found yet"
-	case u.hasPeers && peers.Rounds < u.round+roundsToHear:
+	case peers.Rounds < u.heard:
 		return "the peers were not asked twice yet"
 	}
 	return ""

@@ -58,8 +58,6 @@ func (t *turn) notify(n Notice) {
 type eviction struct {
 	// at is when this Node most recently stepped up to Critical.
 	at time.Time
-	// controlPlane: the Node is labelled as one of the control plane.
-	controlPlane bool
 	// waits: people know that an eviction waits for a slot.
 	waits bool
 }
@@ -69,9 +67,9 @@ type startup struct {
 	// since is when this process first saw the taint on this Node object; zero: the Node
 	// does not start.
 	since time.Time
-	// round is the number of rounds when this process first knew a peer; hasPeers: it does.
-	round    uint64
-	hasPeers bool
+	// heard is the number of rounds after which the peers were asked twice since this process
+	// first knew one; 0: it knows none.
+	heard uint64
 	// freed is the UID of the Node object from which the taint was removed. It is removed
 	// once: what comes back is somebody else's.
 	freed string
