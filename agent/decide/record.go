@@ -142,13 +142,16 @@ type timeline struct {
 	now time.Time
 }
 
-// past returns a time that is not in the future; zero where the record has none.
-func (l timeline) past(d time.Duration) time.Time {
+// when returns a time of the record; zero where it has none.
+func (l timeline) when(d time.Duration) time.Time {
 	if d == 0 {
 		return time.Time{}
 	}
-	return earlier(l.at(d), l.now)
+	return l.at(d)
 }
+
+// past returns such a time that is not in the future.
+func (l timeline) past(d time.Duration) time.Time { return earlier(l.when(d), l.now) }
 
 // keep returns the failure of the admission policy that the record remembers. No forged one
 // lasts longer than a real one, or names a taint that no controller removes.
@@ -293,7 +296,7 @@ func (s *State) restore(t *turn) {
 		s.startup = startup{freed: r.Freed, isGone: true} // one patch wrote both
 	}
 	s.ledger.revision, s.ledger.decidedAt = r.Revision, at(r.At)
-	s.upkeep = bucket{at(r.TokensAt)}.within(t.policy.Upkeep, t.now)
+	s.upkeep = bucket{line.when(r.TokensAt)}.within(t.policy.Upkeep, t.now)
 	s.eviction.at = past(r.EvictedAt)
 	s.keep = line.keep(r.Keep)
 	for i := range s.conditions {
@@ -303,7 +306,7 @@ func (s *State) restore(t *turn) {
 			continue
 		}
 		c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt = entry.Level, min(entry.Penalty, maxPenalty), past(entry.SetAt)
-		c.budget = bucket{at(entry.TokensAt)}.within(t.policy.WriteBudget, t.now)
+		c.budget = bucket{line.when(entry.TokensAt)}.within(t.policy.WriteBudget, t.now)
 		c.since = earlier(readWall(entry.Since), t.now)
 		c.removals = entry.removals(t.now)
 		if entry.Level > probes.OK {

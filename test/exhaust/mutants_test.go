@@ -77,7 +77,7 @@ func mutants() []mutant {
 		{"losses.go", `c.disputeOf(d.Level).lostAt = time.Time{} // which`, `_ = c // which`},
 		{"record.go", `if entry.Level == probes.Critical && !owns(`, `if entry.Level == probes.Unknown && !owns(`},
 		{"record.go", `s.eviction.at = past(r.EvictedAt)`, `_ = past(r.EvictedAt)`},
-		{"record.go", `c.budget = bucket{at(entry.TokensAt)}.within(t.policy.WriteBudget, t.now)`, `c.budget = bucket{}`},
+		{"record.go", `c.budget = bucket{line.when(entry.TokensAt)}.within(t.policy.WriteBudget, t.now)`, `c.budget = bucket{}`},
 		{"record.go", `dispute{conceded: min(saved.Stage, acknowledged), lostAt: past(saved.LostAt)}`, `dispute{lostAt: past(saved.LostAt)}`},
 		{"ledger.go", `return !a.restored || s.isBehind(node.record)`, `return !a.restored`},
 		{"ledger.go", `isLater := !a.isSeen && r.Revision`, `isLater := a.isSeen && r.Revision`},
