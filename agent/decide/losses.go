@@ -33,8 +33,9 @@ func (s *State) countLosses(t *turn) {
 		case c == nil && isBroken: // its section was dropped from the configuration
 		case c == nil:
 			t.notifyLost(d, node.LastWriter, 1)
-		case isBroken:
+		case isBroken && (c.removals.By == "" || slices.Contains(controllers(), c.removals.By)):
 			c.disputeOf(d.Level).lostAt = time.Time{} // which, perhaps, was the controller's too
+		case isBroken: // a person removed it the first time
 		case d.manual:
 			t.acknowledge(c, d)
 		default:

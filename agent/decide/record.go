@@ -40,7 +40,7 @@ func (b Boot) since(t time.Time) time.Duration {
 	if t.IsZero() {
 		return 0
 	}
-	return cmp.Or(t.Sub(b.At), 1) // what happens as the host boots is not none
+	return cmp.Or(t.Sub(b.At), 1)
 }
 
 // record is the annotation taintlet.dev/record: all that must survive the
