@@ -33,8 +33,8 @@ type Agent struct {
 	Config *config.Config
 	// Reload reads the configuration again; nil: it never changes.
 	Reload func() (*config.Config, error)
-	// NewProbe makes the probe of a condition, also anew when its section
-	// changes. Package hostprobes makes those of a host.
+	// NewProbe makes the probe of a condition, and makes it again when its section changes. Package
+	// hostprobes makes the probes of a host.
 	NewProbe func(config.Condition) probes.Probe
 	Client   node.Client
 	// Slots bound evictions across the fleet.
@@ -53,9 +53,9 @@ type Agent struct {
 	Version string
 }
 
-// Run runs the agent until the context ends, and serves HTTP on the listener
-// (nil: none). Taints stay on the Node when it returns. The end of the context
-// is no error; a worker that ended before it is one.
+// Run runs the agent until the context ends, and serves HTTP on the listener (nil: none). Taints
+// stay on the Node when it returns. It returns nil after the end of the context, and an error if a
+// worker ended before.
 func (a *Agent) Run(ctx context.Context, listener net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
 	start := starter(group)

@@ -103,9 +103,9 @@ func taintsOf(c probes.Condition, prefix string, all []decide.DesiredTaint) stri
 	return prefix + strings.Join(parts, ", ")
 }
 
-// tellWarning writes an Event for a sample that is good and warns all the same, such as
-// of a port that is closed between the hosts: no level changes, and nobody else would
-// say it. An incident lasts until a sample is good again, so there is one Event for each.
+// tellWarning writes an Event for a good sample with a warning, such as a port that is closed
+// between the hosts: no level changes, so nothing else would report it. There is one Event for each
+// incident, which lasts until a sample without the warning.
 func (l *loop) tellWarning(o probes.Observation) {
 	switch {
 	case o.Level != probes.OK:

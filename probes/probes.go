@@ -78,17 +78,15 @@ type Observation struct {
 	Severity int `json:"severity"`
 	// Certain means that this sample is proof: no second one is needed.
 	Certain bool `json:"certain,omitempty"`
-	// Hysteresis goes with Level OK only. The host is better than the threshold
-	// that sets, and not yet past the easier one that clears. Such a sample
-	// neither sets nor clears.
+	// Hysteresis is true only with Level OK: the value is between the threshold that sets and the
+	// easier one that clears. Such a sample neither sets nor clears.
 	Hysteresis bool `json:"hysteresis,omitempty"`
-	// Suspicion goes with Level Unknown only. The host suspects itself and asks
-	// what others say of themselves before it accuses itself. So the Node's
-	// condition tells the others at once, with this Reason.
+	// Suspicion is true only with Level Unknown: the host suspects itself, and queries the states
+	// of other hosts before it taints its Node. The Node's condition publishes the suspicion
+	// immediately, with this Reason.
 	Suspicion bool `json:"suspicion,omitempty"`
-	// Warns goes with Level OK only. The host is well and somebody has to do something
-	// all the same: an Event tells it, with this Reason, once until a sample is good
-	// without it.
+	// Warns is true only with Level OK: the host is healthy, but an operator has to act. An Event
+	// with this Reason reports it once, until a good sample comes without it.
 	Warns bool `json:"-"`
 	// Due is when the next sample decides more, although this one is not bad. It is
 	// taken then, at the soonest like one after a bad sample. Zero: no such time.
@@ -101,8 +99,8 @@ type Observation struct {
 	// not well since the probe started. So this sample clears no condition that was set for
 	// one of them.
 	NeverHealthy []string `json:"-"`
-	// Clears says what a good sample needs, as it goes on after "it stays": "above
-	// 7.5 %". Empty: there is no threshold to tell.
+	// Clears completes "it stays" in a message with the requirement of a good sample: "above 7.5
+	// %". Empty: no threshold to name.
 	Clears string `json:"-"`
 	// Culprit is who took what is scarce, where that is known. The Message tells it too. It
 	// decides nothing.
@@ -117,21 +115,21 @@ type Observation struct {
 type Probe interface {
 	// Condition is the condition that every Observation of this probe is about.
 	Condition() Condition
-	// Observe takes one sample and returns by the context's deadline. What cannot
-	// be read or understood is an Observation of Level Unknown, never an error
-	// and never a guess. Observe is called from one goroutine at a time.
+	// Observe takes one sample and returns by the context's deadline. Input that cannot be read or
+	// parsed gives an Observation of Level Unknown, never an error and never a guess. Observe is
+	// called from one goroutine at a time.
 	Observe(ctx context.Context) Observation
 	// Wake returns a channel that yields a value when a sample is worth taking
 	// before the period is over. It is nil where nothing wakes the probe.
 	Wake() <-chan struct{}
-	// WakeMode says what wakes the probe besides its period.
+	// WakeMode says what wakes the probe in addition to its period.
 	WakeMode() WakeMode
 	// Run feeds Wake until the context ends. It returns at once where there is
 	// nothing to run. Run is called at most once.
 	Run(ctx context.Context)
 }
 
-// WakeMode says what wakes a probe besides its period, in a few words for people.
+// WakeMode says in a few words what wakes a probe in addition to its period.
 type WakeMode struct {
 	// By is what wakes, such as "psi trigger, 2 s window"; empty: nothing does.
 	By string
@@ -196,8 +194,8 @@ type Measure struct {
 	Unit Unit
 	// Value is what the newest sample showed.
 	Value float64
-	// Degraded and Critical are the thresholds of these levels, Clear the easier
-	// one that clears. 0: there is none.
+	// Degraded and Critical are the thresholds of these levels, and Clear is the easier threshold
+	// that clears. 0: no such threshold.
 	Degraded, Critical, Clear float64
 }
 
@@ -215,8 +213,8 @@ const maxReason = 64
 // aReason is the form of metav1.Condition in k8s.io/apimachinery.
 var aReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
-// IsReason reports whether a text that somebody else wrote has the form of a reason, and at
-// most 64 bytes.
+// IsReason reports whether a text from outside this program has the form of a reason, and at most
+// 64 bytes.
 func IsReason(text string) bool { return len(text) <= maxReason && aReason.MatchString(text) }
 
 // reasonError says why a part of the host could not be read or understood. The
@@ -245,8 +243,8 @@ func UnknownBecause(c Condition, err error) Observation {
 	return Observation{Condition: c, Level: Unknown, Reason: reason, Message: err.Error()}
 }
 
-// Culprit is who took most of what is scarce: a third of it or more. The zero value says
-// nothing.
+// Culprit is the group that took most of the scarce resource, a third or more. The zero value means
+// that no culprit is known.
 type Culprit struct {
 	// Kind is pod, unit, cgroup, process, kernel or own, or none where nobody took a third.
 	// Empty: it is not known.
@@ -274,8 +272,8 @@ type Culprit struct {
 	Unreadable string `json:"unreadable,omitempty"`
 }
 
-// Who names the culprit in one word that is the same in each sample; empty: the Message says
-// nothing of it.
+// Who names the culprit in one word that is equal in each sample; empty: the Message does not name
+// one.
 func (c Culprit) Who() string {
 	who := c.Kind
 	if who == "" && c.IsTold {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Desired is what ought to stand on the Node: all of ours, never a difference,
-// so that one that is lost or overtaken by a newer one costs nothing.
+// Desired is the complete state that taintlet wants on the Node, never a difference. So a Desired
+// that is lost, or replaced by a newer one, costs nothing.
 type Desired struct {
 	// Taints are ours, in order. Those of others are not part of it.
 	Taints []Taint

@@ -17,7 +17,7 @@ type Node struct {
 	Labels, Annotations map[string]string
 	Taints              []Taint
 	Conditions          []NodeCondition
-	// IsDeleted: its deletion has begun. IsUnschedulable: somebody has cordoned it.
+	// IsDeleted: its deletion has begun. IsUnschedulable: it is cordoned.
 	IsDeleted, IsUnschedulable bool
 	// LastWriter is the field manager, other than taintlet, that wrote the taints
 	// last; empty when it is not known.

@@ -2,13 +2,13 @@ package taints
 
 import "slices"
 
-// Plan returns the taints that a Node should carry next. Only owned pairs are
-// replaced or removed; every other taint keeps its place, value and time.
-// Wanted taints that are missing are added at the end. A wanted pair that is
-// there without being owned belongs to somebody else and stays theirs.
+// Plan returns the taints that a Node should carry next. Only owned pairs are replaced or removed;
+// every other taint keeps its place, value and time. Wanted taints that are missing are added at
+// the end. A wanted pair that is present without being owned belongs to another program, and stays
+// that program's.
 //
-// nowOwned are the pairs that are ours once next is on the Node, in the order
-// of want. lost are the owned and wanted pairs that somebody took off the Node.
+// nowOwned are the pairs that are ours once next is on the Node, in the order of want. lost are the
+// owned and wanted pairs that another client removed from the Node.
 func Plan(current []Taint, owned []Pair, want []Taint) (next []Taint, nowOwned, lost []Pair) {
 	next = make([]Taint, 0, len(current)+len(want))
 	for _, taint := range current {

@@ -36,8 +36,7 @@ func (t Taint) String() string {
 	return t.Key + "=" + t.Value + ":" + string(t.Effect)
 }
 
-// Pair is a taint's identity: a Node holds each (key, effect) at most once,
-// whatever its value.
+// Pair is a taint's identity: a Node holds each (key, effect) at most once, with any value.
 type Pair struct {
 	Key    string
 	Effect Effect

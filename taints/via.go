@@ -53,8 +53,8 @@ func IsUnreadyToAutoscaler(key string) bool {
 // binding.
 const KeepPolicyName = "taintlet-keep"
 
-// HeldKeys are the keys that the HeldAnnotation of a Node lists. Whoever may write
-// the annotation may list any.
+// HeldKeys are the keys that the HeldAnnotation of a Node lists. An account that may write the
+// annotation can list any key.
 func HeldKeys(node *Node) []string {
 	return strings.Split(node.Annotations[HeldAnnotation], ",")
 }

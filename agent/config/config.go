@@ -90,8 +90,8 @@ const (
 	OwnKeys Keys = "Own"
 )
 
-// Eviction bounds what rules for Critical may do: NoExecute deletes every pod
-// that does not tolerate it, whatever its PodDisruptionBudget says.
+// Eviction bounds rules for Critical: NoExecute deletes every pod that does not tolerate it,
+// against any PodDisruptionBudget.
 type Eviction struct {
 	// Slots is how many Nodes of the cluster may evict at the same
 	// time. The installer made that many Leases: taintlet-evict-0 and so on. 0:

@@ -72,8 +72,8 @@ func (r *Reported) FollowUp() time.Duration { return r.Period.Duration }
 // aType is a type of a condition that becomes ours behind "Host".
 var aType = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 
-// Validate returns every impossible value. It refuses what taintlet, the kubelet and the
-// network's plugins write, and Ready: the control plane has taints of its own for them.
+// Validate returns every impossible value. It refuses condition types that taintlet, the kubelet or
+// network plugins write, and Ready: the control plane sets its own taints for these.
 func (r *Reported) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch {
@@ -89,7 +89,7 @@ func (r *Reported) Validate(at *field.Path) field.ErrorList {
 	return append(errs, oneOf(taints.ConditionStatus(r.BadStatus), at.Child("badStatus"), taints.ConditionTrue, taints.ConditionFalse)...)
 }
 
-// condition is the one that the section makes, the i-th of a file.
+// condition is the condition of this section, the i-th of a file.
 func (r *Reported) condition(i int) Condition {
 	return Condition{Definition{Name: probes.Condition(r.Type), Field: fmt.Sprintf("%s[%d]", reportedField, i)}, r}
 }

@@ -136,9 +136,9 @@ func validateTaint(t decide.Taint, at *field.Path) field.ErrorList {
 	return wrong.errs
 }
 
-// validateTwo refuses two rules of a condition and level for the same reason, two for
-// Critical, and two taints that wait for a removal: it would not be clear which fault a
-// removal acknowledges.
+// validateTwo refuses two rules of a condition and level for one reason, two rules for Critical,
+// and two taints that wait for a removal, because it would not be clear which fault a removal
+// acknowledges.
 func validateTwo(earlier, later decide.Rule, at *field.Path) field.ErrorList {
 	if earlier.Condition != later.Condition || earlier.IsGraver() || later.IsGraver() {
 		return nil
@@ -178,8 +178,8 @@ func (c *Config) validateCritical(at *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
-// withoutDegraded returns what a rule for Critical covers and no rule for Degraded does: a
-// reason, or "all reasons"; empty: nothing.
+// withoutDegraded returns a reason, or "all reasons", that a rule for Critical covers and no rule
+// for Degraded does; empty: there is none.
 func withoutDegraded(policy *decide.Policy, critical decide.Rule) string {
 	isCovered := func(reason string) bool {
 		return slices.ContainsFunc(policy.Rules, func(r decide.Rule) bool {
@@ -212,8 +212,8 @@ func (c *Config) validateReasons(r decide.Rule, at *field.Path) field.ErrorList 
 	})
 }
 
-// The reasons of bad samples, by which rules choose. They are an interface: one that is
-// renamed, or that comes to mean something else, breaks the rules of files.
+// The reasons of bad samples, by which rules choose. They are an interface: a reason that is
+// renamed, or whose meaning changes, breaks the rules of files.
 
 func memoryReasons() []string {
 	return []string{"MemoryLow", "MemoryStalled", "MemoryStalledFully"}

@@ -27,9 +27,9 @@ type Definition struct {
 	BecomesCritical bool
 	// NewSection makes its section with all defaults.
 	NewSection func() Section
-	// Repairable are the reasons of its faults that a reboot or a replacement of the host
-	// cures. What pods take is none: it follows the pods. Nor is what a person did, or what
-	// load alone can cause.
+	// Repairable are the reasons of faults that a reboot or a replacement of the host cures.
+	// Consumption by pods is not among them, because it moves with the pods. Neither are an
+	// operator's changes, nor faults that load alone can cause.
 	Repairable []string
 	// Reasons are those of its bad samples, by which rules choose.
 	Reasons []string
@@ -109,7 +109,7 @@ func (s *Sampling) Common() *Sampling { return s }
 // MinInterval is 250 ms: at most four samples a second.
 func (*Sampling) MinInterval() time.Duration { return 250 * time.Millisecond }
 
-// FollowUp is 100 ms: bad news is confirmed quickly.
+// FollowUp is 100 ms: a bad sample is confirmed quickly.
 func (*Sampling) FollowUp() time.Duration { return 100 * time.Millisecond }
 
 // probeOf returns a copy of a section without what is none of its probe's business.

@@ -95,8 +95,8 @@ const (
 	// blockedAfter is how long a path, or a write, may give no answer. Devices and servers that
 	// fail over answer again within half a minute; a call that is pending until then is Unknown.
 	blockedAfter = 30 * time.Second
-	// slowAfter is how long a write of 4 KiB may take; none was faster for a minute when it
-	// counts. A disk at its limit needs some 100 ms, and the kernel calls a task hung after 2
+	// slowAfter is how long a write of 4 KiB may take. Slow writes count if no write was faster for
+	// a minute. A disk at its limit needs some 100 ms, and the kernel calls a task hung after 2
 	// minutes.
 	slowAfter = 2 * time.Second
 	// writesEvery is the time between two writes that go well. A probe that samples more often
@@ -202,8 +202,7 @@ func networkFaults() []string {
 	return []string{"RouteLost", "ConntrackDrops", "PodsUnreachable", "DNSUnreachable", "NodeDaemonFails", "LargePacketsLost", "CutOff"}
 }
 
-// MinInterval is 1 s: whoever sends a burst of probes would be a part of the
-// trouble.
+// MinInterval is 1 s: bursts of probes would add to the trouble.
 func (*Network) MinInterval() time.Duration { return time.Second }
 
 // FollowUp is 1 s, for the same reason.

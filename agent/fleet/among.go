@@ -21,7 +21,7 @@ type among struct {
 	fleet *Fleet
 }
 
-// Among returns the probe of the network as one that knows the fleet, and other probes as they are.
+// Among returns a probe of the network that consults the fleet, and any other probe unchanged.
 func (f *Fleet) Among(p probes.Probe) probes.Probe {
 	if network, isNetwork := p.(networkProbe); isNetwork {
 		return among{network, f}

@@ -53,8 +53,8 @@ func portOf(slice *discoveryv1.EndpointSlice, numbers []uint16) uint16 {
 	return 0
 }
 
-// first returns the most names that rank first for a Node. Each Node has an order of its own
-// that looks random and stays when others come and go (rendezvous hashing).
+// first returns the most names that rank first for a Node. Each Node has its own order, which looks
+// random and stays when other Nodes join or leave (rendezvous hashing).
 func first(own string, names []string, most int) []string {
 	rank := func(name string) uint64 {
 		sum := sha256.Sum256([]byte(own + "\x00" + name))
@@ -69,16 +69,16 @@ func first(own string, names []string, most int) []string {
 const (
 	// neighbours is how many peers are of the own zone, of few zones: fleetBrake.minPeers.
 	neighbours = 5
-	// fewZones is the most zones of which that holds. With more zones a single one is too
-	// small a part of the fleet to stop anybody, and a host whose zone is cut off must not
-	// know mostly hosts of that zone.
+	// fewZones is the largest number of zones for that. With more zones, one zone is too small a
+	// part of the fleet to stop a taint, and a host whose zone is cut off must not know mostly
+	// hosts of its zone.
 	fewZones = 4
 )
 
-// choose returns endpoints on most other Nodes, one of each zone in turn, those
-// that rank first for the own Node. Where there are few zones, the neighbours come first.
-// One of each Node and family is enough, and one at each address: a writer of slices must
-// not make every agent ask one victim as often as it asks a dozen peers.
+// choose returns endpoints on at most `most` other Nodes, from each zone in turn, those that rank
+// first for the own Node. With few zones, Nodes of the own zone come first. It returns one endpoint
+// of each Node and family, and one at each address, so that a writer of slices cannot make every
+// agent query one victim as often as a dozen peers.
 func choose(own, ownZone string, all []endpoint, most int) []endpoint {
 	byNode, nodes := othersByNode(own, all)
 	byZone := map[string][]endpoint{}

@@ -1,5 +1,5 @@
-// Package fleet is what an agent knows of the agents on other Nodes: where they
-// are, what they answered, and what it answers them. It reads the API server.
+// Package fleet knows the agents on other Nodes: their addresses, their answers, and this agent's
+// answer to them. It reads the API server.
 package fleet
 
 import (
@@ -160,7 +160,7 @@ type Status struct {
 	Known, Answered int
 	// Unread are the lists by whether the last try to read them failed: then the list before is in use.
 	Unread map[string]bool
-	// Classes of network checks that are known: true is well.
+	// Classes holds the known classes of network checks; true: healthy.
 	Classes map[verdict.Class]bool
 }
 

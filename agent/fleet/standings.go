@@ -18,9 +18,8 @@ import (
 )
 
 const (
-	// notePatience and askPatience are how long the API server may take for what the news of a
-	// round need. To note takes less of it: only then does this host tell the others that it
-	// suspects itself.
+	// notePatience and askPatience bound the API server's answers within a round, to Note and to
+	// Ask. Note has less time, because the host publishes its suspicion only afterwards.
 	notePatience = time.Second
 	askPatience  = 2 * time.Second
 	// askSoonest and askLatest bound the pause after Standings without an answer,
@@ -80,7 +79,7 @@ func each(nodes []string, read func(i int, node string) error) error {
 	return group.Wait()
 }
 
-// Note reads when the Nodes' Leases were renewed, and forgets those of others.
+// Note reads when the Leases of these Nodes were renewed, and forgets all other Leases.
 func (f *Fleet) Note(ctx context.Context, nodes []string) error {
 	f.mu.Lock()
 	f.noted = map[string]noted{}
@@ -168,14 +167,14 @@ func (f *Fleet) addLease(ctx context.Context, s *verdict.Standing) {
 	}
 }
 
-// Why a Node may not count. One that is cordoned is about to be drained, and its host to be
-// switched off, one under maintenance to be drained or repaired.
+// Reasons why a Node does not count. A cordoned Node is about to be drained and its host switched
+// off, and a Node under maintenance is being drained or repaired.
 const cordoned, maintained = "is cordoned", "is under maintenance"
 
-// standingOf reads what a Node says of itself. The condition's age is not asked
-// for: that would compare two hosts' clocks. When its agent is gone, it is not an
-// endpoint any more. A Node that suspects itself is known to be there: what it says excuses
-// others, and neither its cordon nor its maintenance takes that away.
+// standingOf reads the state that a Node publishes. It ignores the condition's age, which would
+// compare the clocks of two hosts. A Node without an agent is no longer an endpoint. A Node that
+// suspects itself is alive. Its suspicion prevents taints of other Nodes even while it is cordoned
+// or under maintenance.
 func standingOf(node *taints.Node, maintenance []string) verdict.Standing {
 	s := verdict.Standing{Node: node.Name}
 	if c := node.Condition(decide.ConditionType(verdict.Condition)); c != nil {

@@ -34,8 +34,7 @@ func NewProbe(h probes.Host) func(config.Condition) probes.Probe {
 	}
 }
 
-// Observe takes one sample for a person, who waits until it is known who took what is
-// scarce.
+// Observe takes one sample for an operator, and waits until the culprit is known.
 func Observe(ctx context.Context, p probes.Probe) probes.Observation {
 	if naming, ok := p.(*consumers.Probe); ok {
 		return naming.ObserveAndRead(ctx)

@@ -9,7 +9,7 @@ import (
 // prefix begins the name of each metric.
 const prefix = "taintlet_"
 
-// series are the collectors of taintlet itself: each one that was made by these methods.
+// series are taintlet's own collectors, which these methods made.
 type series []prometheus.Collector
 
 func (s *series) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
@@ -25,7 +25,7 @@ func added[C prometheus.Collector](s *series, c C) C {
 	return c
 }
 
-// other is the label of what has no label of its own.
+// other is the label of values beyond the bound.
 const other = "other"
 
 // maxLabel is the length of the longest label that others choose, in bytes.

@@ -63,7 +63,7 @@ func (m *Memory) Watch(ctx context.Context, versions chan<- *taints.Node) error 
 	return ctx.Err()
 }
 
-// Apply returns the next version of the base, with what is desired.
+// Apply returns the next version of the base, with the desired state.
 func (m *Memory) Apply(_ context.Context, base *taints.Node, desired taints.Desired) (*taints.Node, error) {
 	version, err := strconv.ParseUint(base.ResourceVersion, 10, 64)
 	if err != nil {
@@ -86,8 +86,8 @@ func (m *Memory) KeepPolicy(context.Context, bool) (isPresent bool, version stri
 	return true, "dry-run", nil
 }
 
-// Overlay is the Node of a dry run: a Node that is not written, with the agent's own
-// writes laid over it, so that the agent goes on as if they had been kept.
+// Overlay is the Node of a dry run: a Node that is never written, with the agent's writes laid over
+// it, so that the agent continues as if they had been stored.
 type Overlay struct {
 	// below answers with the Node as it would be, and keeps nothing.
 	below Client
@@ -95,7 +95,7 @@ type Overlay struct {
 
 	mu   sync.Mutex
 	real *taints.Node
-	// laid is what the real Node lacks of what was desired.
+	// laid is the part of the desired state that the real Node lacks.
 	laid taints.Desired
 	// version counts what was shown: the real resourceVersion does not move with
 	// a write that is not kept.
@@ -106,7 +106,7 @@ type Overlay struct {
 // --dry-run=server over a client whose writes the API server checks and does not keep.
 func NewOverlay(below Client, log *slog.Logger) *Overlay { return &Overlay{below: below, log: log} }
 
-// Watch sends every version of the real Node, with what is laid over it.
+// Watch sends every version of the real Node, with the agent's writes laid over it.
 func (o *Overlay) Watch(ctx context.Context, versions chan<- *taints.Node) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -187,7 +187,7 @@ func (o *Overlay) lay(desired taints.Desired, answer *taints.Node) {
 	o.laid = desired
 }
 
-// shown returns the real Node with what is laid over it; nil: there is no Node.
+// shown returns the real Node with the agent's writes laid over it; nil: there is no Node.
 func (o *Overlay) shown() *taints.Node {
 	if o.real == nil {
 		return nil

@@ -16,7 +16,7 @@ import (
 // Outbox holds what is desired until its writer takes it. One goroutine, the loop of
 // the agent, calls its methods, but for Run.
 type Outbox struct {
-	// Results say what became of what was handed out. Each of them is for Observe.
+	// Results are the results of the jobs. The receiver passes each one to Observe.
 	Results chan Result
 
 	writer   writer
@@ -48,9 +48,9 @@ func NewOutbox(client Client, mayEvictUntil, now func() time.Time, crowd func() 
 // Run writes what is desired, until the context ends.
 func (o *Outbox) Run(ctx context.Context) error { return o.writer.run(ctx) }
 
-// Put hands out what is desired, unless that was done already. A job that
-// the writer has not begun with is replaced. Conditions that somebody removed after they
-// were written are handed out again.
+// Put hands the desired state to the writer, unless it did so before. It replaces a job that the
+// writer has not begun. It hands out conditions again that another client removed after they were
+// written.
 func (o *Outbox) Put(base *taints.Node, desired taints.Desired) {
 	isRemoved := o.isWritten && lacksCondition(base, desired)
 	if o.handedOut != nil && !isRemoved && brings(*o.handedOut, desired, base) {
@@ -170,13 +170,13 @@ type announcement struct {
 	at              time.Time
 }
 
-// Result is what became of what was handed out.
+// Result is the result of a job.
 type Result struct {
 	sequence uint64
 	// Node is the newest version seen, or nil.
 	Node *taints.Node
 	// Err is why the Node does not have all of it.
 	Err error
-	// IsRestored: the Node is older than the one that it was decided on.
+	// IsRestored: the Node is older than the version on which the decision was made.
 	IsRestored bool
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/taintlet/taintlet/taints/pace"
 )
 
-// PolicyLookup finds out whether the admission policy is there: at the start,
-// when a kept pair was lost, before a stand-in is set, and with each heartbeat, so
-// that a policy that is installed later is used.
+// PolicyLookup finds out whether the admission policy is installed: at the start, when a kept pair
+// was lost, before a stand-in is set, and with each heartbeat, so that the agent uses a policy that
+// is installed later.
 type PolicyLookup struct {
 	client      Client
 	log         *slog.Logger

@@ -31,7 +31,7 @@ func (w *Watch) Restart() {
 	}
 }
 
-// Run watches the Node until the context ends, and anew after Restart.
+// Run watches the Node until the context ends. Restart makes it begin a new watch.
 func (w *Watch) Run(ctx context.Context) error {
 	for {
 		watching, stop := context.WithCancel(ctx)
@@ -45,8 +45,8 @@ func (w *Watch) Run(ctx context.Context) error {
 	}
 }
 
-// IsNewer reports whether version a of a Node is newer than b. What cannot be
-// compared counts as newer: the watch is then trusted.
+// IsNewer reports whether version a of a Node is newer than b. A version that cannot be compared
+// counts as newer, because the watch is trusted.
 func IsNewer(a, b *taints.Node) bool {
 	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
 	return err != nil || order > 0

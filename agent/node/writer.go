@@ -79,8 +79,8 @@ func (w *writer) run(ctx context.Context) error {
 	}
 }
 
-// ErrAnswersAgain means that the API server answers after a silence. What was decided in the
-// meantime may be over, so it is decided anew.
+// ErrAnswersAgain means that the API server answers after a silence. Decisions from the time of the
+// silence may be outdated, so the agent decides again.
 var ErrAnswersAgain = errors.New("the API server answers again")
 
 // try writes what is desired. After a silence it only asks whether the API server answers.
@@ -115,17 +115,16 @@ func (w *writer) take(ctx context.Context) (*job, bool) {
 	}
 }
 
-// tries are those of one job and of what took its place.
+// tries are the tries of one job and of the jobs that replace it.
 type tries struct {
 	retry   pace.Retry
 	timeout time.Duration
 }
 
-// newTries returns the tries of an agent of a fleet that needs as long as crowd. Where many
-// may wait at the same time, a request waits until the API server refuses it, which it does
-// after 15 s (a quarter of --request-timeout, in
-// k8s.io/apiserver/pkg/server/config.go). One that is given up before has to wait again from the
-// beginning.
+// newTries returns the tries of an agent in a fleet whose writes together take crowd. If many
+// agents may wait at the same time, a request waits until the API server refuses it, which happens
+// after 15 s (a quarter of --request-timeout, in k8s.io/apiserver/pkg/server/config.go). A request
+// that is cancelled earlier must queue again from the beginning.
 func newTries(crowd time.Duration) *tries {
 	return &tries{pace.NewRetry(), requestTimeout + min(crowd, requestTimeout)}
 }
@@ -148,16 +147,16 @@ func (t *tries) after(j job, err error, crowd time.Duration) time.Duration {
 }
 
 const (
-	// soonest and latest are when a job is tried again after a sign of life of the
-	// API server, beside the time of the crowd: what is urgent at once, but not by all
-	// agents in the same moment, and the rest when that is done.
+	// soonest and latest are when a job is tried again after a sign of life of the API server, in
+	// addition to the time of the crowd. Urgent jobs come first, spread over the fleet, and all
+	// other jobs after them.
 	soonest = time.Second
 	latest  = 15 * time.Second
 )
 
-// pause waits before the next try and returns what to try then: the job that
-// failed, if any, or a newer one. A sign of life of the API server, or a job that
-// is more urgent than the one that failed, makes the pause shorter.
+// pause waits before the next try and returns the job to try then: the failed one, if any, or a
+// newer one. A sign of life of the API server, or a job that is more urgent than the failed one,
+// shortens the pause.
 func (w *writer) pause(ctx context.Context, j *job, pause time.Duration) (*job, bool) {
 	select {
 	case <-w.alive: // from before the try
@@ -207,8 +206,8 @@ var errCrowded = errors.New("the API server is slow")
 // announceTimeout is how long the Event before an eviction may take.
 const announceTimeout = 5 * time.Second
 
-// apply writes what is desired. What evicts is announced first, and written
-// only while the slot is certainly ours: the request ends by then.
+// apply writes the desired state. An eviction is announced first, and written only while this Node
+// certainly holds the slot: the request ends before the slot can expire.
 func (w *writer) apply(ctx context.Context, j job, timeout time.Duration) (*taints.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

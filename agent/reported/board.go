@@ -46,7 +46,7 @@ func (b *Board) Put(node *taints.Node) {
 	}
 }
 
-// Probe returns the probe of a condition, in place of the one that was made for it before.
+// Probe returns a new probe of a condition, which replaces its earlier probe.
 func (b *Board) Probe(o Options) probes.Probe {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -20,8 +20,8 @@ type Options struct {
 	StaleAfter time.Duration
 }
 
-// sighting is what was seen of a condition. No clock of its reporter is believed: when it
-// changed is told by the clock of this agent.
+// sighting is the observed state of a condition. The time of a change is taken from this agent's
+// clock, not from its reporter's.
 type sighting struct {
 	isSeen    bool
 	condition *taints.NodeCondition // nil: the Node has none
@@ -39,8 +39,8 @@ func (s sighting) next(c *taints.NodeCondition, now time.Time) sighting {
 	return s
 }
 
-// saysMoreThan reports whether another status stands on the Node, or the one that stood
-// there when the agent started begins to count.
+// saysMoreThan reports whether the Node has another status, or the status from before the agent's
+// start begins to count.
 func (s sighting) saysMoreThan(before sighting) bool {
 	return s.status() != before.status() || before.changedAt.IsZero() && !s.changedAt.IsZero()
 }
@@ -53,10 +53,10 @@ func (s sighting) status() taints.ConditionStatus {
 }
 
 const (
-	// severityBad is that of a bad status, half of the way from the threshold to the worst:
-	// a status knows no degrees.
+	// severityBad is the severity of a bad status, halfway from the threshold to the worst, because
+	// a status has no degrees.
 	severityBad = 75
-	// maxQuoted is how much is told of the reporter's message, in bytes.
+	// maxQuoted is how many bytes of the reporter's message are quoted.
 	maxQuoted = 200
 )
 

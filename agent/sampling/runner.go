@@ -43,7 +43,7 @@ type Sample struct {
 	by *runner
 }
 
-// run takes samples until the context ends, while the probe waits for what wakes it.
+// run takes samples until the context ends, and meanwhile lets the probe wait for its wake-ups.
 func (r *runner) run(ctx context.Context) error {
 	var waking sync.WaitGroup
 	waking.Go(func() { r.probe.Run(ctx) })
@@ -99,7 +99,8 @@ func (r *runner) wait(ctx context.Context, last probes.Observation) bool {
 	}
 }
 
-// due is the time until the next sample: short after a bad one that decided nothing yet.
+// due is the time until the next sample. It is short after a bad sample that has not decided
+// anything yet.
 func (r *runner) due(now time.Time, last probes.Observation) time.Duration {
 	next := r.untilNext(now, r.interval(last))
 	switch {
@@ -133,9 +134,10 @@ func (r *runner) interval(last probes.Observation) time.Duration {
 	return min(step, r.period)
 }
 
-// untilNext is the time until the next whole interval since the agent's start, unless that is too
-// soon. Intervals are the same step, doubled again and again, so that the probes of one agent take
-// their samples at the same moments: on an idle host most of what it costs is being woken.
+// untilNext is the time until the next whole interval since the agent's start, or until the one
+// after it if that is too soon. Each interval is a step that was doubled some times, so the probes
+// of an agent take their samples in the same moments. On an idle host, waking up is most of an
+// agent's cost.
 func (r *runner) untilNext(now time.Time, interval time.Duration) time.Duration {
 	due := interval - now.Sub(r.start)%interval
 	if due < r.step/2 {

@@ -124,7 +124,7 @@ func reset(conn net.Conn) {
 	conn.Close() //nolint:errcheck // nobody is left to be told
 }
 
-// add takes a connection in, and returns the one that has to go for it; nil: none.
+// add adds a connection, and returns the connection that must be closed for it; nil: none.
 func (l *boundedListener) add(c *boundedConn) (over *boundedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package serve answers HTTP for an agent: /metrics, /healthz, /readyz and /peer, within
-// bounds of what a client may cost.
+// Package serve answers HTTP for an agent: /metrics, /healthz, /readyz and /peer. It bounds the
+// cost of each client.
 package serve
 
 import (
@@ -30,7 +30,7 @@ type Server struct {
 // Run serves until the context ends.
 func (s *Server) Run(ctx context.Context) error { return s.serve(ctx, s.Handler()) }
 
-// Bounds of what a client may cost: everybody who reaches the host's port is one.
+// Bounds of a client's cost: every program that reaches the host's port is a client.
 const (
 	maxHeader     = 8 << 10 // bytes
 	maxScrapes    = 4       // of /metrics at the same time
@@ -43,7 +43,7 @@ func (s *Server) serve(ctx context.Context, handler http.Handler) error {
 	server := &http.Server{
 		Handler: handler, MaxHeaderBytes: maxHeader,
 		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: answerTimeout, IdleTimeout: idleTimeout,
-		// What clients do wrong is for whoever asks for details.
+		// Errors of clients are logged only at the debug level.
 		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
 	stop := context.AfterFunc(ctx, func() {

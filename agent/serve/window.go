@@ -9,19 +9,18 @@ import (
 	"github.com/taintlet/taintlet/taints/pace"
 )
 
-// answers are how many requests for /peer are answered in a second. 12 agents ask on
-// average, every 5 s, and every second when they suspect themselves. The only Node of a
-// zone is asked by all who know it, some 300. Several agents may share an address, behind
-// a NAT.
+// answers are how many requests for /peer are answered in a second. On average 12 agents query an
+// agent, every 5 s, and every second while they suspect themselves. About 300 agents query the only
+// Node of a zone. Several agents may share an address, behind a NAT.
 type answers struct{ toSource, toBlock, toAgents, toOthers int }
 
 func defaultAnswers() answers {
 	return answers{toSource: 20, toBlock: 60, toAgents: 300, toOthers: 200}
 }
 
-// window counts the answers of one second. What others get takes nothing from the
-// agents of the fleet and from the host itself, and no source or block of addresses
-// takes all that others get.
+// window counts the answers of one second. Answers to other clients do not reduce those to the
+// fleet's agents and to the host itself, and no source or block of addresses can use up all answers
+// to other clients.
 type window struct {
 	most answers
 

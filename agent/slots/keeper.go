@@ -50,7 +50,7 @@ type level struct {
 	usedUntil time.Time
 }
 
-// isWanted reports whether a slot is to be had.
+// isWanted reports whether a slot is requested.
 func (l level) isWanted() bool { return l.request >= decide.SlotRequested }
 
 // Keeper is the one goroutine that deals with slots.
@@ -178,9 +178,8 @@ func (k *Keeper) reconcile(ctx context.Context, wanted level, now time.Time) tim
 	return tryEvery
 }
 
-// coolsFor returns how long a slot that is not needed any more is kept: until the
-// cooldown after its last use is over. One that was not used since it is held is not
-// kept.
+// coolsFor returns how long a slot is kept that is no longer needed: until the cooldown after its
+// last use is over. A slot that was never used is not kept.
 func (k *Keeper) coolsFor(wanted level, now time.Time) time.Duration {
 	if wanted.usedUntil.Before(k.heldSince) {
 		return 0

@@ -31,12 +31,12 @@ const (
 	staleAfter = 24 * time.Hour
 	// wrongClock is how far in the future a sign of an agent tells nothing.
 	wrongClock = 2 * time.Hour
-	// stalePercent of the Nodes, but at least one, may be cleaned up at a time:
-	// more than that is no dead host but a mistake.
+	// stalePercent of the Nodes, but at least one, may be cleaned up at a time. More stale Nodes
+	// are a mistake rather than dead hosts.
 	stalePercent = 5
 )
 
-// cleaner removes everything of taintlet's from Nodes and says what it did.
+// cleaner removes everything that taintlet set from Nodes, and reports each change.
 type cleaner struct {
 	*options
 	client *apiserver.Client
@@ -94,10 +94,10 @@ func (c *cleaner) stillWorks(ctx context.Context) error {
 	})
 }
 
-// choose returns the Nodes that are to be cleaned up, and how many were read. They are read
-// before the first is written: a list does not wait for a slow reader. Of all Nodes, those are
-// chosen that carry something of ours. A Node that was named and does not exist is an error: a
-// typing error would leave the one that was meant as it is.
+// choose returns the Nodes that are to be cleaned up, and how many were read. It reads all Nodes
+// before the first write, because a paged list expires during slow writes. Without names it chooses
+// the Nodes that carry something of taintlet's. A named Node that does not exist is an error: after
+// a typing error, the intended Node would stay unchanged.
 func (c *cleaner) choose(ctx context.Context, now time.Time) (chosen []*taints.Node, seen int, err error) {
 	if c.what == ofNode {
 		for _, name := range c.names {

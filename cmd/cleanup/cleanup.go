@@ -84,8 +84,7 @@ type options struct {
 	cluster command.Cluster
 }
 
-// run fails when something of taintlet's is left on a Node that was to be
-// cleaned.
+// run returns an error if something of taintlet's is left on a chosen Node.
 func (o *options) run(ctx context.Context, args []string, stdout io.Writer) error {
 	what, nodes, err := o.targets(args)
 	if err != nil {
@@ -150,9 +149,9 @@ const (
 	askAgain = time.Second
 )
 
-// await waits until no agent can write: one that runs sets again what is removed, and takes the
-// removal for a contest. Agents that nobody has told to end are an error after the wait. It
-// reports whether it could look: who may not list pods is told so.
+// await waits until no agent can write: a running agent would set the removed taints again, and
+// count the removal as a contest. Agents that are not ending are an error after the wait. couldLook
+// is false if the account may not list pods.
 func (c *cleaner) await(ctx context.Context) (couldLook bool, err error) {
 	isTold := false
 	for begin := time.Now(); ; {

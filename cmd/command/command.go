@@ -48,9 +48,8 @@ func (e UsageError) Unwrap() error { return e.Err }
 // Error says what is wrong.
 func (e UsageError) Error() string { return e.Err.Error() }
 
-// Run runs the verb that the arguments ask for until it ends or a signal comes, and
-// returns the exit code: 0, 2 for a UsageError, 3 for ErrNotWell, and 1 for any other
-// error.
+// Run runs the verb of the arguments until it ends or a signal arrives, and returns the exit code:
+// 0, 2 for a UsageError, 3 for ErrNotWell, and 1 for any other error.
 func Run(program *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	stdout, stderr = &terminal.Writer{W: stdout}, &terminal.Writer{W: stderr}
 	program.SilenceErrors, program.SilenceUsage = true, true
@@ -82,12 +81,12 @@ func Run(program *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	return exitFailure
 }
 
-// maxError is the longest error that is printed, in bytes. Parts of an error come
-// from files and from others.
+// maxError is the longest error that is printed, in bytes. Parts of an error come from files and
+// other programs.
 const maxError = 8 << 10
 
-// shortened returns the text of an error, cut where it is too long. All lines but the
-// first are indented, so that no part of an error looks like a message of its own.
+// shortened returns the text of an error, cut to maxError. It indents all lines but the first, so
+// that no part of an error looks like a separate message.
 func shortened(err error) string {
 	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n\n", "\n")
 	return strings.ReplaceAll(terminal.Cut(text, maxError), "\n", "\n  ")

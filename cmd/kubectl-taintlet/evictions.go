@@ -129,7 +129,7 @@ const (
 	groups
 )
 
-// listEvictions lists the pods of one Node by what becomes of them, for each rule.
+// listEvictions lists the pods of one Node by their fate, for each rule.
 func listEvictions(ctx context.Context, client *installation.Client, name string, rules []decide.Rule, w io.Writer) error {
 	pods, err := installation.List[*corev1.Pod](ctx, client.CoreV1().Pods("").List, metav1.ListOptions{FieldSelector: "spec.nodeName=" + name})
 	if err != nil {
@@ -162,7 +162,7 @@ func listEvictions(ctx context.Context, client *installation.Client, name string
 // that of an object.
 const maxWord = 2 * 253
 
-// podText names a pod, who made it, when it goes, and whether it still runs.
+// podText names a pod and its owner, and says when it is deleted and whether it still runs.
 func podText(pod *corev1.Pod, after time.Duration) string {
 	text := terminal.Clean(pod.Namespace+"/"+pod.Name, maxWord)
 	for _, owner := range pod.OwnerReferences {

@@ -1,5 +1,5 @@
-// Command kubectl-taintlet is what people ask about taintlet on a cluster, and about a
-// configuration. It is a plugin of kubectl, runs by itself as well, and needs no Linux.
+// Command kubectl-taintlet answers operators' questions about taintlet on a cluster and about a
+// configuration. It is a plugin of kubectl, runs without kubectl as well, and does not need Linux.
 package main
 
 import (

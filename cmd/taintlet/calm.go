@@ -10,9 +10,9 @@ import (
 const (
 	// repeatAfter is how often the same line is logged.
 	repeatAfter = time.Minute
-	// changesInAMinute is how often the same change is logged in that time. A condition
-	// that comes, goes and comes again is no repetition: without its second line the log
-	// says that it went and stayed away.
+	// changesInAMinute is how often the same change is logged in that time. A condition that is
+	// set, clears and is set again is not a repetition: without its second line, the log would say
+	// that it stayed clear.
 	changesInAMinute = 10
 	// maxRemembered bounds how many lines are remembered for that.
 	maxRemembered = 256
@@ -39,10 +39,9 @@ func newCalmHandler(h slog.Handler) *calmHandler {
 	return &calmHandler{h, &told{lines: map[string]*line{}}}
 }
 
-// Handle logs the record unless it repeats one of the last minute: one with the
-// same message and attributes. The text of an error does not count, because an
-// address in it may change. client-go names it err. A line that says from what to what
-// something changed is logged more often.
+// Handle logs the record unless it repeats a record of the last minute, with the same message and
+// attributes. The text of an error, which client-go names err, does not count, because an address
+// in it may change. A line about a change is logged more often.
 func (h *calmHandler) Handle(ctx context.Context, r slog.Record) error {
 	key, most := r.Level.String()+" "+r.Message, 1
 	r.Attrs(func(a slog.Attr) bool {

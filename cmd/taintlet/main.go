@@ -44,8 +44,8 @@ func versionVerb() *cobra.Command {
 	}
 }
 
-// gcPercent lets the heap grow to 2 MiB before it is collected; with Go's 100 that is
-// 4 MiB, and half as many collections. What an agent keeps is 0.6 MiB.
+// gcPercent lets the heap grow to 2 MiB before it is collected. With Go's default of 100 that would
+// be 4 MiB, and half as many collections. An agent's live heap is 0.6 MiB.
 const gcPercent = 50
 
 // keepHeapSmall has the agent's memory collected sooner, unless GOGC says otherwise.

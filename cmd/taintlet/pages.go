@@ -24,12 +24,11 @@ const (
 	keepFree = 256 << 10
 )
 
-// keepPages keeps in memory the pages of this program that it uses, from a while after its
-// start on. On a host without swap that runs out of memory, these are the pages that the kernel
-// can take from the agent, and it then reads each of them again from a disk for which everybody
-// waits. Locking asks for no privileges: any process may lock RLIMIT_MEMLOCK, by default 8 MiB
-// from Linux 5.16 on, and 64 KiB before, which is too little to help.
-// docs/decisions.md has what that changes.
+// keepPages locks the program's used pages in memory, from some time after its start. On a host
+// without swap that runs out of memory, the kernel can take these pages from the agent, which then
+// reads each of them again from a disk that every process waits for. Locking needs no privileges:
+// each process may lock RLIMIT_MEMLOCK, by default 8 MiB since Linux 5.16. Before, it was 64 KiB,
+// which is too little to help. docs/decisions.md shows the effect.
 func keepPages(ctx context.Context, log *slog.Logger) {
 	code, err := ownCode()
 	for _, r := range code {

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes a text that somebody else wrote safe for one line of a terminal: Plain,
-// without ends of lines, and cut where it is too long.
+// Clean makes a text from another program safe for one line of a terminal: Plain, without line
+// ends, and cut to most bytes.
 func Clean(text string, most int) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -28,9 +28,8 @@ func Sentence(text string, most int) string {
 	return Clean(strings.NewReplacer(":\n", ": ", "\n", "; ").Replace(strings.TrimSpace(text)), most)
 }
 
-// Plain makes a text safe for a terminal. What does not print, what changes the
-// direction of writing and what is stacked upon a letter becomes a question mark. Ends
-// of lines and tabs stay.
+// Plain makes a text safe for a terminal. Unprintable characters, changes of the writing direction
+// and combining marks become question marks. Line ends and tabs stay.
 func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -43,7 +42,7 @@ func Plain(text string) string {
 	}, text)
 }
 
-// Cut cuts a text to at most so many bytes, and an ellipsis that says so.
+// Cut cuts a text to at most this many bytes, followed by an ellipsis.
 func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -54,8 +53,8 @@ func Cut(text string, most int) string {
 	return text[:most] + "…"
 }
 
-// Wrap breaks a text into lines of at most so many columns: one after first, and the others
-// after the indent. A word that is longer is cut. 0 columns: one line.
+// Wrap breaks a text into lines of at most this many columns. The first line begins with first, the
+// others with indent. A longer word is cut. 0 columns: one line.
 func Wrap(text, first, indent string, columns int) []string {
 	if columns == 0 || columns <= utf8.RuneCountInString(first) || columns <= utf8.RuneCountInString(indent) {
 		return []string{first + text}
@@ -139,11 +138,10 @@ func (c Colour) Paint(text string) string {
 	return string(c) + text + uncoloured
 }
 
-// Writer passes text on to W without what commands a terminal. Every verb writes
-// through one, because much of what is printed was written by others: names and
-// owners of pods, taints, messages of an API server. Pictures on a terminal are drawn
-// past it (NewScreen): their colours are ours, and their texts were cleaned where
-// they were read.
+// Writer passes text on to W without control sequences for a terminal. Every verb writes through a
+// Writer, because much of its output comes from other programs: names and owners of pods, taints,
+// messages of an API server. Drawn screens bypass it (NewScreen): their colours are taintlet's, and
+// their texts were cleaned when they were read.
 type Writer struct {
 	W io.Writer
 	// part is the begin of a rune whose rest has not been written yet.

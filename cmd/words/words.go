@@ -62,8 +62,7 @@ func whyVia(cfg *config.Config, rule decide.Rule, via taints.Via) string {
 	return "no controller of Kubernetes deletes this pair"
 }
 
-// Eviction says which conditions evict pods, what that does and what
-// bounds it.
+// Eviction describes which conditions evict pods, the effect, and its bounds.
 func Eviction(cfg *config.Config) []string {
 	var words []string
 	for _, rule := range cfg.Rules {

@@ -1,9 +1,9 @@
-// Package consumers names who took a host's memory or tasks while a condition is near its
-// threshold. It reads the processes then, and only then, groups them by pod and by system unit,
-// and compares them with what they were when the host was healthy. What it finds is told beside
-// a condition, and decides nothing.
+// Package consumers names the pods and system units that took a host's memory or tasks. It reads
+// the processes only while a condition is near its threshold, groups them by pod and by unit, and
+// compares them with a snapshot of the healthy host. The finding becomes part of a condition's
+// message, and decides nothing.
 //
-// Reading is for Linux. Comparing is pure.
+// Reading needs Linux. Comparing is pure.
 package consumers
 
 import (
@@ -23,9 +23,9 @@ const (
 )
 
 const (
-	// renewAfter is how old the baseline is when it is replaced while the condition is near
-	// its threshold and not bad. So what is told began 10 to 20 minutes before the
-	// condition was bad, at the earliest.
+	// renewAfter is how old the baseline is when it is replaced while the condition is near its
+	// threshold and not bad. So a finding covers at most the 10 to 20 minutes before the condition
+	// was bad.
 	renewAfter = 10 * time.Minute
 	// slowest is how often the processes are read at least while the condition is bad.
 	slowest = time.Minute
@@ -113,8 +113,8 @@ func (c *Course) Add(s *Snapshot) {
 	c.finding = c.base.compare(c.Resource, s, c.host).after(c.finding, s)
 }
 
-// Finding returns what the newest snapshot says while the newest sample is bad. What was found
-// in an earlier incident is not told of a new one.
+// Finding returns the finding of the newest snapshot while the newest sample is bad. A new incident
+// does not show the finding of an earlier one.
 func (c *Course) Finding() Finding {
 	if !c.isBad || c.owed {
 		return Finding{}

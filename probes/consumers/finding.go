@@ -39,7 +39,7 @@ const (
 	Little
 	// Many means that nobody took a third.
 	Many
-	// Named means that somebody took a third or more.
+	// Named means that a group took a third or more.
 	Named
 )
 
@@ -50,8 +50,7 @@ type Finding struct {
 	// In is the time from when the host was last healthy until the first taker took nearly all
 	// of that. 0: nothing was read before.
 	In time.Duration
-	// Takers are those who took a third of Taken or more, the one who took most first; of
-	// three, two.
+	// Takers are at most two groups that took a third of Taken or more, the largest first.
 	Takers [2]Consumer
 	// Taken is what all took, Unowned what shared memory and tmpfs grew by, Shared what they have.
 	Taken, Unowned, Shared float64
@@ -67,8 +66,8 @@ const (
 	// leastShare is the part of all that there is below which what was taken explains
 	// nothing.
 	leastShare = 0.005
-	// partial is the part of what somebody took that may have been taken before the first
-	// reading without a word.
+	// partial is the share of a group's growth that may have happened before the first reading
+	// without being mentioned.
 	partial = 0.1
 )
 
@@ -172,8 +171,8 @@ func (c Consumer) told(r Resource, now *Snapshot, most Consumer) Consumer {
 	return c
 }
 
-// after returns the finding with what only those before it can tell: a taker that is gone,
-// and how fast the first one took it. now is what the finding was made of.
+// after returns the finding with the facts that only earlier findings contain: a taker that has
+// ended, and how fast the first taker grew. now is the snapshot of the finding.
 func (f Finding) after(before Finding, now *Snapshot) Finding {
 	if before.Certainty != Named {
 		return f

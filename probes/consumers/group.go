@@ -63,11 +63,10 @@ func (g Group) String() string {
 	return g.Kind.String() + " " + g.Name
 }
 
-// groupOf returns the group that the text of /proc/PID/cgroup names: the pod, else the
-// unit, else the control group. It is none for a process in the root of every hierarchy.
-// A line is "hierarchy:controllers:path" (cgroups(7)). The reader may be in a control group
-// namespace of its own. It then sees the paths of others relative to its own container,
-// "/../../pod…/…", and its own container as the root.
+// groupOf returns the group that the text of /proc/PID/cgroup names: the pod, else the unit, else
+// the control group. It is none for a process in the root of every hierarchy. A line is
+// "hierarchy:controllers:path" (cgroups(7)). A reader in a private control group namespace sees
+// other paths relative to its own container, "/../../pod…/…", and its own container as the root.
 func groupOf(text string, isPrivate bool) (found Group) {
 	for line := range strings.Lines(text) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
@@ -83,8 +82,8 @@ func groupOf(text string, isPrivate bool) (found Group) {
 	return found
 }
 
-// groupAt returns the group of one path. A control group that is the outermost of a pod
-// is that of this Node's pod, whatever runs inside of it.
+// groupAt returns the group of one path. The outermost control group of a pod is that of this
+// Node's pod, even if the pod runs pods inside.
 func groupAt(path string, isPrivate bool) Group {
 	if isPrivate && path == "/" {
 		return Group{Kind: KindOwn}
@@ -172,12 +171,12 @@ func PodsIn(text string) (uids []string) {
 	}
 }
 
-// maxName is the longest name of a group that is told, in bytes. Whoever makes a control
-// group may give it 255 bytes, and it may lie deep.
+// maxName is the longest name of a group in a message, in bytes. The name of a control group can
+// have 255 bytes, and its path many names.
 const maxName = 96
 
-// Printable makes a name that a process chose fit for one line of text, and of at most so
-// many bytes. What ends a name in a text, and what does not print, becomes a question mark.
+// Printable makes a name that a process chose fit for one line of text, cut to most bytes.
+// Characters that would end a name in a message, or that do not print, become question marks.
 func Printable(name string, most int) string {
 	name = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || unicode.IsMark(r) || r == utf8.RuneError || r == ';' || r == '(' || r == ')' {

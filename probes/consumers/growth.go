@@ -54,9 +54,9 @@ func (g *Growth) follow(o probes.Observation, now time.Time) string {
 	return amount + " written in " + trend.TimeText(now.Sub(g.at))
 }
 
-// most returns what is scarce of which most was taken, as a share of all that there is, and
-// how much that was; nil: nearly nothing was, or several file systems are scarce, of which the
-// message names one.
+// most returns the scarce quantity that lost the largest share of its total, and how much it lost.
+// It returns nil if nearly nothing was lost, or if several file systems are scarce, because the
+// message names only one of them.
 func (g *Growth) most() (most *probes.Measure, lost float64) {
 	mostShare, scarce := leastShare, ""
 	for i := range g.measures {
@@ -80,7 +80,7 @@ func (g *Growth) most() (most *probes.Measure, lost float64) {
 	return most, lost
 }
 
-// The names of what a file system has left, as the probe of disks has them.
+// The names of a file system's quantities, as the probe of disks uses them.
 const (
 	leftSpace  = "available"
 	leftInodes = "free_inodes"

@@ -10,9 +10,9 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// Probe is a probe whose bad samples name who took what is scarce. A sample never waits for
-// the processes to be read: that is done by Run, on a goroutine of its own, and the samples
-// after it have what was found.
+// Probe is a probe whose bad samples name the groups that took the scarce resource. A sample never
+// waits until the processes have been read: Run reads them on its own goroutine, and later samples
+// contain the finding.
 type Probe struct {
 	probes.Measurer
 
@@ -122,7 +122,7 @@ func (p *Probe) read(want Want) {
 	}
 }
 
-// explain returns a bad sample with what was found.
+// explain returns a bad sample with the finding.
 func (p *Probe) explain(o probes.Observation) probes.Observation {
 	if o.Level <= probes.OK {
 		return o

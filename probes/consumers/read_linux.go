@@ -28,8 +28,8 @@ const (
 	// smallest is the resident memory, in bytes, below which shared memory is not told
 	// apart, which would take another file.
 	smallest = 4 << 20
-	// mostCommand is the longest name of a process that is told, in bytes: the kernel keeps
-	// 15, and workers of its own have up to 63.
+	// mostCommand is the longest name of a process in a message, in bytes. The kernel keeps 15
+	// bytes, and up to 63 for its own workers.
 	mostCommand = 32
 )
 
@@ -130,8 +130,8 @@ func listPIDs(proc string) (pids []int32, err error) {
 	}
 }
 
-// isPrivateCgroup reports whether this program is in a control group namespace of its own:
-// the first process then lies above its root.
+// isPrivateCgroup reports whether this program has a private control group namespace. The first
+// process then lies above its root.
 func (r *Reader) isPrivateCgroup() bool {
 	text, err := hostfile.Read(filepath.Join(r.host.Proc, "1", "cgroup"))
 	return err == nil && strings.Contains(text, ":/..")

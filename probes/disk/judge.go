@@ -182,8 +182,8 @@ func (t Thresholds) judgeSpace(f fileSystem, title string, v *judgement) {
 	}
 }
 
-// judge says what the mount's flags mean. It is certain where an error made the
-// file system read-only, but not where somebody may have remounted it.
+// judge judges the mount's flags. It is certain if an error made the file system read-only, but not
+// if an operator may have remounted it.
 func (m mountSample) judge(title string) (o probes.Observation, found bool) {
 	switch {
 	case m.mount.emergency:

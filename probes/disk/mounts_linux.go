@@ -100,7 +100,7 @@ func mountsOf(h probes.Host, wanted []wantedMount) []pathMounts {
 	return found
 }
 
-// settle looks at what was found beneath an overlay, compared with what was known before.
+// settle compares the file system found beneath an overlay with the one known before.
 func (m *pathMounts) settle(ours *mountSearch, known mount) {
 	beneath, file := &m.beneath, m.through
 	isImage := beneath.superReadOnly && !beneath.failed() && !beneath.seemsFailed()
@@ -141,8 +141,8 @@ func (m *pathMounts) findBeneath(h probes.Host, ours, hosts *mountSearch, file m
 	}
 }
 
-// besideFile returns the rank of mounts where the runtime keeps a file on the device. Its
-// layers lie there as well, or on a mount of their own in the runtime's directory.
+// besideFile returns the rank of mounts where the runtime keeps a file on the device. Its layers
+// lie there as well, or on a separate mount in the runtime's directory.
 func besideFile(device uint64, upper string) func(mountLine) int {
 	isAbove, isOnIt := above(upper), onDevice(device, upper)
 	const closer = 1 << 20

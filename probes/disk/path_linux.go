@@ -115,9 +115,9 @@ func (w *watchedPath) forget() {
 	*w = watchedPath{root: w.root, name: w.name, point: w.point, call: w.call}
 }
 
-// canBeFilled says that somebody can write to the path's file system. Behind a mount
-// that is read-only others may: the read-only root of a container lies on the file
-// system of all containers.
+// canBeFilled reports whether any program can write to the path's file system. Even behind a
+// read-only mount other programs can: the read-only root of a container lies on the file system of
+// all containers.
 func (w *watchedPath) canBeFilled() bool {
 	if w.mounts.own.point == "" { // not known
 		return !w.last.readOnly

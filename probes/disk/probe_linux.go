@@ -15,10 +15,9 @@ import (
 // Probe watches the host's file systems. It reports OK and Degraded, never
 // Critical.
 //
-// Each path and each write directory is judged alone, and the worst finding decides. A
-// path or directory that cannot be read has no finding, and the message names it. The
-// others decide then. But if none of their findings is Degraded, the Observation is
-// Unknown
+// Each path and each write directory is judged alone, and the worst finding decides. A path or
+// directory that cannot be read has no finding, and the message names it. The remaining paths then
+// decide. But if none of their findings is Degraded, the Observation is Unknown
 //   - while no path at all can be read,
 //   - while an answer may still come (until BlockedAfter),
 //   - while a path or directory that cannot be read was not healthy when it was last
@@ -178,9 +177,10 @@ func (p *Probe) collect(ctx context.Context, path *watchedPath) pathState {
 	return r
 }
 
-// countOnce leaves the space of each file system to one path. That is the first, and of an
-// overlay and a path beneath it the one that says that there is more: a quota says less. Where
-// the name of a directory alone says what lies beneath, only the same size makes two paths one.
+// countOnce counts the space of each file system for one path only: the first, or, of an overlay
+// and a path beneath it, the one that reports more, because a quota reports less. If only the name
+// of a directory tells which file system lies beneath, two paths count as one only if their sizes
+// are equal.
 func (p *Probe) countOnce(states []pathState) {
 	for i, path := range p.paths {
 		for j, other := range p.paths[:i] {

@@ -59,8 +59,8 @@ type writeSample struct {
 type writeAnswer struct {
 	took time.Duration
 	err  error
-	// meant says that err is EROFS and that the mount is read-only while the file
-	// system is not: somebody made it so on purpose.
+	// meant says that err is EROFS and that the mount is read-only while the file system is not: an
+	// operator did this on purpose.
 	meant bool
 	// place is the file system of the directory; zero: not known.
 	place identity
@@ -123,8 +123,7 @@ type health struct {
 	healthyAt  time.Time     // the last sample, if it was healthy
 }
 
-// follow takes what a sample showed: an unhealthy path or directory, one that could not be
-// read, or a healthy one.
+// follow adds the state of a path or directory in a sample: unhealthy, unreadable or healthy.
 func (h *health) follow(isUnhealthy, isUnknown bool, now time.Time) {
 	switch {
 	case isUnhealthy:

@@ -114,17 +114,16 @@ func isImage(kind int64) bool {
 	return false
 }
 
-// isBroken says whether err means that a file system, its device or its server is dead or
-// damaged, whatever call gave it.
+// isBroken reports whether err, from any system call, means that a file system, its device or its
+// server is dead or damaged.
 func isBroken(err error) bool {
 	code, ok := errors.AsType[unix.Errno](err)
 	if !ok {
 		return false
 	}
 	switch code {
-	// What XFS and ext4 report of damage: EFSCORRUPTED is EUCLEAN, EFSBADCRC is EBADMSG. XFS
-	// returns EIO even from stat(2) once it has shut down (xfs_vn_getattr in
-	// fs/xfs/xfs_iops.c).
+	// XFS and ext4 report damage so: EFSCORRUPTED is EUCLEAN, EFSBADCRC is EBADMSG. XFS returns EIO
+	// even from stat(2) once it has shut down (xfs_vn_getattr in fs/xfs/xfs_iops.c).
 	case unix.EIO, unix.EUCLEAN, unix.EBADMSG:
 		return true
 	// What else a device answers (blk_errors in block/blk-core.c), or that it is gone. EBADE

@@ -9,11 +9,9 @@ import "time"
 // Thresholds say when a file system is full, and when a file system that does not
 // answer makes the host Degraded.
 type Thresholds struct {
-	// AvailablePercent is the share of space, in percent (0 to 100), that must be
-	// available to an unprivileged writer; below it the host is Degraded. The
-	// percentage is taken of what such a writer could have at all, as in df(1),
-	// which leaves the superuser's reserve out, and of percentBaseMax at most. 0: no such
-	// threshold.
+	// AvailablePercent is the share of space, in percent (0 to 100), that must be available to an
+	// unprivileged writer; below it the host is Degraded. As in df(1), the percentage is taken of
+	// the space without the superuser's reserve, capped at percentBaseMax. 0: no such threshold.
 	AvailablePercent float64
 	// EarlyPercent is the share of available space, in percent (0 to 100), by which the severity
 	// of samples that are OK goes: see trend.Scarcity. 0: it goes by all findings.
@@ -32,9 +30,9 @@ type Thresholds struct {
 }
 
 const (
-	// percentBaseMax caps, in bytes, the size that percentages are taken of. A percentage is
-	// meant to leave room for what is on its way, such as images that are being pulled: 10 %
-	// of 512 GiB are 51 GiB, and 10 % of 1 TiB are no more trouble with 99 GiB left.
+	// percentBaseMax caps, in bytes, the size that percentages are taken of. A percentage is meant
+	// to leave room for data that will soon arrive, such as images that are being pulled. 10 % of
+	// 512 GiB are 51 GiB. A disk of 1 TiB with 99 GiB left is not in trouble.
 	percentBaseMax = 512 << 30
 	// inodesBaseMax caps the inodes in the same way: ext4 makes one for each 16 KiB.
 	inodesBaseMax = percentBaseMax / (16 << 10)

@@ -49,9 +49,8 @@ func (m *pathMounts) isUnderQuota() bool {
 	return m.own.upper != "" && m.beneath.quota && m.through.point == ""
 }
 
-// title names a path's file system as the host knows it, by what lies there, its device and
-// its type: "the container runtime's file system, /dev/vda1 ext4". The roles are all that are
-// known of the file system.
+// title names a path's file system as the host knows it, by its use, device and type: "the
+// container runtime's file system, /dev/vda1 ext4". roles are all known uses of the file system.
 func (m *pathMounts) title(path string, roles role) string {
 	lowest := m.lowest()
 	title := "the file system of " + path

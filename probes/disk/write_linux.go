@@ -105,7 +105,7 @@ func (w *writer) take(answer writeAnswer) {
 	}
 }
 
-// count counts the failures in a row. On another file system it begins anew.
+// count counts the failures in a row. It restarts on another file system.
 func (w *writer) count(answer writeAnswer) {
 	if answer.place != (identity{}) {
 		if w.place != (identity{}) && w.place != answer.place {

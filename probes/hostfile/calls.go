@@ -15,7 +15,7 @@ type SureCall[T any] struct {
 	silentSince time.Time // start of the first call without an answer in time
 }
 
-// Start calls f on a goroutine of its own, unless an earlier call is still out.
+// Start calls f on a new goroutine, unless an earlier call has not returned.
 func (c *SureCall[T]) Start(f func() T) {
 	out := c.sole.answer
 	c.sole.Start(f)
@@ -60,9 +60,8 @@ type SoleCall[T any] struct {
 	since  time.Time // when the call that is out was started
 }
 
-// Start calls f on a goroutine of its own, unless an earlier call is still out.
-// An earlier call may have been answered after nobody waited for it any more.
-// That answer is out of date, and Start drops it.
+// Start calls f on a new goroutine, unless an earlier call has not returned. If an earlier call
+// returned after its caller had stopped waiting, Start drops that outdated answer.
 func (c *SoleCall[T]) Start(f func() T) {
 	if c.answer != nil {
 		select {

@@ -79,9 +79,8 @@ func Uninterrupted(call func() error) error {
 	}
 }
 
-// Parse reads a file and parses it. What is wrong is said of what the file tells. The reason of
-// an error is the thing, which is the file's name in CamelCase, with Unreadable or Garbled
-// behind it.
+// Parse reads a file and parses it. An error's message names what, the content of the file. Its
+// reason is thing, the file's name in CamelCase, followed by Unreadable or Garbled.
 func Parse[T any](path, thing, what string, parse func(text string) (T, error)) (value T, err error) {
 	text, err := Read(path)
 	if err != nil {
@@ -94,9 +93,9 @@ func Parse[T any](path, thing, what string, parse func(text string) (T, error)) 
 	return value, nil
 }
 
-// ParseOptional reads and parses a file that a probe can do without. found is false,
-// without an error, where the file is missing, where the kernel was told not to keep it
-// (EOPNOTSUPP for PSI), or where we may not read it.
+// ParseOptional reads and parses a file that a probe can do without. found is false, without an
+// error, if the file is missing, if the kernel was told not to keep it (EOPNOTSUPP for PSI), or if
+// the agent is not allowed to read it.
 func ParseOptional[T any](path string, parse func(text string) (T, error)) (value T, found bool, err error) {
 	text, err := Read(path)
 	switch {

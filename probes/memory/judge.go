@@ -37,10 +37,9 @@ type Thresholds struct {
 	// own control group is full and the host is not.
 	StalledPercent          float64
 	StalledAvailablePercent float64
-	// CriticalStalledPercent (0 to 100): Critical when all tasks that had
-	// something to do waited for memory for at least this percentage of the last
-	// 10 s, and available memory is below AvailablePercent or AvailableBytes. The
-	// host's own reclaims limit these stalls as well.
+	// CriticalStalledPercent (0 to 100): Critical if all runnable tasks waited for memory for at
+	// least this percentage of the last 10 s, and available memory is below AvailablePercent or
+	// AvailableBytes. These stalls also count only as far as the host itself reclaims memory.
 	CriticalStalledPercent float64
 
 	// ClearFactor is how much easier the threshold is that clears. ClearFactor

@@ -32,11 +32,11 @@ type meminfo struct {
 // buffers of sockets and pipes, the ZFS cache, the memory of drivers.
 func (m meminfo) ordinary() uint64 { return m.total - m.hugePages }
 
-// readMeminfo reads <proc>/meminfo by gopsutil, which hides trouble: without a meminfo
-// it returns zeros and no error, and of one that is cut off it returns an estimate of
-// its own for MemAvailable. VmallocTotal follows behind MemAvailable on every kernel
-// (fs/proc/meminfo.c), so a text that has it has both. Before Linux 3.14, which had no
-// MemAvailable, gopsutil's estimate is that of the kernel since.
+// readMeminfo reads <proc>/meminfo by gopsutil, which hides errors: without a meminfo it returns
+// zeros and no error, and for a truncated one it returns its own estimate of MemAvailable.
+// VmallocTotal follows behind MemAvailable on every kernel (fs/proc/meminfo.c), so a text that has
+// it has both. Before Linux 3.14, which had no MemAvailable, gopsutil's estimate is that of the
+// kernel since.
 func readMeminfo(ctx context.Context, h probes.Host) (meminfo, error) {
 	ctx = context.WithValue(ctx, common.EnvKey, common.EnvMap{common.HostProcEnvKey: h.Proc})
 	vm, err := mem.VirtualMemoryWithContext(ctx)

@@ -15,9 +15,9 @@ const (
 	// a sample that follows soon after a bad one sees most of the same time again:
 	// a burst of 0.2 s must not be bad twice.
 	someSpan = 2 * time.Second
-	// fullSpan is long, because a single calmer sample begins the wait for
-	// Critical anew. On a full host of two CPUs (24 GiB, 400 MiB of it available)
-	// the share of each half second was anything from 8 to 29 %.
+	// fullSpan is long, because a single calmer sample restarts the wait for Critical. On a full
+	// host of two CPUs (24 GiB, 400 MiB of it available) the share of each half second was anything
+	// from 8 to 29 %.
 	fullSpan = 10 * time.Second
 	// leastSpan is what there must be at least, soon after the start of the agent
 	// or after a gap.

@@ -12,9 +12,9 @@ import (
 	"github.com/taintlet/taintlet/probes/pressure"
 )
 
-// readSample reads all that judge needs, after a sample before it. Only meminfo is needed.
-// Another file that is missing is not used. One that cannot be read or understood is not used
-// either, and the sample says so: it hides nothing that meminfo shows.
+// readSample reads the input of judge. prev is the sample before. Only meminfo is required. Other
+// files are skipped if they are missing. If one cannot be read or parsed, it is skipped and the
+// sample says so, because it must not hide what meminfo shows.
 func (p *Probe) readSample(ctx context.Context, prev sample) (s sample, err error) {
 	info, err := readMeminfo(ctx, p.host)
 	if err != nil {
@@ -56,9 +56,9 @@ func (s sample) reclaimsAfter(prev sample, h probes.Host) (reclaims, error) {
 // readEvictableARC returns what ZFS would give back of its cache (ARC) now, in
 // bytes. It is 0 where there is no ZFS.
 //
-// MemAvailable leaves this cache out (openzfs/zfs#10255), so that a healthy file
-// server would seem full. Under pressure the cache shrinks like the page cache,
-// but not below c_min, and not by what is pinned.
+// MemAvailable does not include this cache (openzfs/zfs#10255), so a healthy file server would seem
+// full. Under pressure the cache shrinks like the page cache, but not below c_min, and pinned
+// buffers stay.
 func readEvictableARC(h probes.Host) (evictable uint64, err error) {
 	path := filepath.Join(h.Proc, "spl", "kstat", "zfs", "arcstats")
 	evictable, _, err = hostfile.ParseOptional(path, parseEvictableARC)

@@ -1,5 +1,5 @@
-// Package network is the probe of NetworkUnavailable. Once in a period it asks the classes of a
-// round, each in a file of its own. Package verdict says what they found means.
+// Package network is the probe of NetworkUnavailable. Once in a period it runs the checks of a
+// round, one file for each class. Package verdict judges their results.
 package network
 
 import (
@@ -101,7 +101,7 @@ func (p *Probe) settle(found verdict.Verdict) probes.Observation {
 		o.Due = p.began.Add(o.Due.Sub(p.newest.At)) // of the clock by which the agent waits
 	}
 	p.measures = found.Measures
-	// Peers that were never reached may stay so for good.
+	// Peers that were never reached can stay unreachable forever.
 	p.suspicious = (o.Level != probes.OK || o.Hysteresis) && o.Reason != verdict.ReasonPeersNeverReached
 	if p.calm++; p.suspicious {
 		p.calm = 0

@@ -44,9 +44,9 @@ func hostClock() (at time.Time, slept time.Duration) {
 	return time.Unix(0, boot.Nano()), time.Duration(boot.Nano() - awake.Nano())
 }
 
-// begin begins a round. Where the host slept since the round before, or the agent stood
-// still, the network is about to come up: no class was well, and no peer was reached. A call
-// that hangs remains the only one.
+// begin begins a round. If the host slept or the agent stood still since the previous round, the
+// network may still be coming up, so begin forgets which classes were healthy and which peers were
+// reached. A hanging call remains the only one.
 func (p *Probe) begin() verdict.Round {
 	at, slept := p.clock()
 	gap, nap, isFirst := at.Sub(p.newest.At), slept-p.slept, p.newest.At.IsZero()
@@ -121,7 +121,8 @@ func (p *Probe) askAPILate(ctx context.Context, in *verdict.Surroundings, each t
 	}
 }
 
-// take puts what a class found into the round. A class that never was Well says nothing when it fails.
+// take puts the result of a class into the round. A failing class that was never Well is not
+// evidence.
 func (p *Probe) take(r *verdict.Round, c verdict.Class, result verdict.Result) {
 	switch {
 	case result.Outcome == verdict.Well:

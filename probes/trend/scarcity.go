@@ -20,9 +20,9 @@ func Scarce(available, threshold, clearFactor float64) Scarcity {
 	return Scarcity{available: available, threshold: threshold, clear: threshold * clearFactor}
 }
 
-// severity returns 0 from the clear threshold up, rises linearly to 50 at the
-// threshold, and from there linearly to 100 when nothing is left. It is rounded
-// down, so that it reaches 50 at the threshold and not before.
+// severity is 0 at the threshold that clears, rises linearly to 50 at the threshold that sets, and
+// from there linearly to 100 when nothing is left. It is rounded down, so that it reaches 50 at the
+// threshold and not before.
 func (s Scarcity) severity() int {
 	switch {
 	case s.threshold <= 0 || s.available > s.threshold && s.available >= s.clear:
@@ -37,9 +37,9 @@ func (s Scarcity) severity() int {
 // EarlySeverity is the severity of a sample that is OK and exactly at an early threshold.
 const EarlySeverity = 25
 
-// Early returns the severity of a quantity that is not below its threshold, where an early
-// threshold is set: 0 from 1.5 times the early threshold up, EarlySeverity at it, and 49 just
-// above the threshold.
+// Early returns the severity of a quantity that is not below its threshold, if an early threshold
+// is set. It is 0 from 1.5 times the early threshold, EarlySeverity at the early threshold, and 49
+// just above the threshold.
 func (s Scarcity) Early(early float64) int {
 	switch far := 1.5 * early; {
 	case s.available >= far:

@@ -15,9 +15,9 @@ import (
 // is beyond the bound was not read.
 var ErrTooLarge = errors.New("the answer of the API server is larger")
 
-// Bounds of the answers of the API server, in bytes, after they are unpacked.
-// Whoever may write an object can fill it with annotations: etcd takes requests of
-// 1.5 MiB (--max-request-bytes).
+// Bounds of the answers of the API server, in bytes, after they are unpacked. An account that may
+// write an object can fill it with annotations: etcd accepts requests of 1.5 MiB
+// (--max-request-bytes).
 const (
 	// maxObject is for one object.
 	maxObject = 4 << 20
@@ -39,7 +39,7 @@ const (
 
 type boundKey struct{}
 
-// within returns a context whose requests get answers of so many bytes at most.
+// within returns a context in which the answer to a request has at most this many bytes.
 func within(ctx context.Context, most int64) context.Context {
 	return context.WithValue(ctx, boundKey{}, most)
 }
@@ -80,7 +80,7 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// body is one that is read by another reader.
+// body is the body of an answer, read through another reader.
 type body struct {
 	io.Reader
 	io.Closer

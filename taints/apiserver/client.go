@@ -27,15 +27,15 @@ import (
 // written; the caller decides again on the newer Node.
 var ErrOvertaken = errors.New("the node changed while it was written; deciding again")
 
-// ErrContended is returned by Apply when somebody else wrote the Node during
-// each of its tries. Nothing was written; it may be called again.
+// ErrContended is returned by Apply if other clients wrote the Node during each of its tries.
+// Nothing was written, and Apply can be called again.
 var ErrContended = errors.New("changed by others during each try")
 
 // writeRetries is how often client-go repeats a request by default (rest.NewRequest).
 const writeRetries = 10
 
-// conflictTries bounds how often one Apply starts over because somebody else
-// wrote the Node at the same time. A busy Node sees a few writes per minute.
+// conflictTries bounds how often one Apply starts over because another client wrote the Node at the
+// same time. A busy Node sees a few writes per minute.
 const conflictTries = 10
 
 // Client reads and writes one Node. It is built on the REST client with a
@@ -171,8 +171,8 @@ func (c *Client) Each(ctx context.Context, do func(*taints.Node) error) error {
 	}
 }
 
-// page reads one page of a list. A page that is larger than its bound is asked for
-// again in smaller ones, and so are those that follow.
+// page reads one page of a list. A page that is larger than its bound is requested again in smaller
+// pages. The following pages stay that small.
 func (c *Client) page(ctx context.Context, namespace, resource string, options *metav1.ListOptions, into runtime.Object) error {
 	for {
 		err := c.kept.Get().Namespace(namespace).Resource(resource).VersionedParams(options, c.codec).Do(within(ctx, maxPage)).Into(into)
@@ -289,7 +289,8 @@ func (c *Client) keepObjectIn(ctx context.Context, apiVersion, resource string) 
 	return object.ResourceVersion, err
 }
 
-// read reads, as JSON, what a request asks for. verb, resource and name say what that is.
+// read decodes the JSON answer of a request. verb, resource and name describe the request in
+// errors.
 func (c *Client) read(ctx context.Context, verb, resource, name string, into any, ask func(get *rest.Request)) error {
 	var body []byte
 	err := c.request(func(api rest.Interface) (err error) {

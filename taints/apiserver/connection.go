@@ -23,8 +23,8 @@ const (
 	// got no answer. client-go notices a dead one after 45 s
 	// (ReadIdleTimeout and PingTimeout in k8s.io/apimachinery/pkg/util/net).
 	distrust = time.Minute
-	// spareIdle is how long a spare connection stays open unused. It may have died
-	// meanwhile, and then the next request waits in vain.
+	// spareIdle is how long a spare connection stays open unused. A connection that died while it
+	// was unused makes the next request wait in vain.
 	spareIdle = 10 * time.Second
 )
 
@@ -107,8 +107,8 @@ func (c *connections) request(do func(rest.Interface) error) error {
 	return err
 }
 
-// IsUnanswered reports whether nobody answered a request. One that its caller
-// gave up is none, nor one whose answer is too large, or shows a Node that has changed.
+// IsUnanswered reports whether err means that no answer came. A request that its caller cancelled
+// does not count, nor one whose answer is too large or shows a changed Node.
 func IsUnanswered(err error) bool {
 	var status apierrors.APIStatus
 	return err != nil && !errors.As(err, &status) && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrOvertaken)

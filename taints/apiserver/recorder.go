@@ -38,8 +38,8 @@ const (
 	flushTimeout = 2 * time.Second
 )
 
-// Recorder writes Events about a Node in the background. It only creates them,
-// each one anew: how many there may be is bounded here.
+// Recorder writes Events about a Node in the background. It creates a new Event each time, and
+// bounds their number.
 type Recorder struct {
 	event  func(node *taints.Node, kind, reason, message string) *corev1.Event
 	create func(context.Context, *corev1.Event) error
@@ -60,7 +60,7 @@ type Recorder struct {
 // the time in which all agents of the fleet write once, 0 where that is not known.
 func (c *Client) StartRecorder(ctx context.Context, crowd func() time.Duration, log *slog.Logger) (recorder *Recorder, stop func()) {
 	r := newRecorder(c.event, c.Unretried().createEvent, crowd, c.patches.isLate, log)
-	// What is told while the agent ends is written too.
+	// Events that are recorded while the agent ends are written as well.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
 	go func() {
@@ -220,8 +220,8 @@ func (c *Client) Announce(ctx context.Context, node *taints.Node, reason, messag
 	return c.createEvent(ctx, c.event(node, corev1.EventTypeWarning, reason, message))
 }
 
-// event returns an Event of now. Events about a Node must live in namespace
-// default, since a Node has none of its own.
+// event returns an Event of now. Events about a Node must be in the namespace default, because a
+// Node has no namespace.
 func (c *Client) event(node *taints.Node, kind, reason, message string) *corev1.Event {
 	now := metav1.Now()
 	return &corev1.Event{

@@ -21,12 +21,11 @@ import (
 // SlotPrefix and a number make the name of a Lease that is an eviction slot.
 const SlotPrefix = "taintlet-evict-"
 
-// Slots are the Leases that bound how many Nodes of a cluster evict at the same
-// time. Whoever installs taintlet creates them; a Node may hold one. A slot
-// is free when nobody holds it. It is also free when its Lease has not moved for
-// the cooldown, on this host's own clock, and its holder's Node is gone or
-// carries none of our NoExecute pairs. So neither clocks of other hosts nor the
-// death of an agent ever free a slot whose Node still evicts.
+// Slots are the Leases that bound how many Nodes of a cluster evict at the same time. The chart
+// creates them, and a Node may hold one. A slot is free when it has no holder. It is also free when
+// its Lease has not moved for the cooldown, on this host's own clock, and its holder's Node is gone
+// or carries none of our NoExecute pairs. So neither clocks of other hosts nor the death of an
+// agent ever free a slot whose Node still evicts.
 //
 // The holder keeps the slot for the cooldown after its taints are gone (see
 // agent/slots), so that an eviction cannot walk through the fleet.
@@ -121,7 +120,7 @@ func (s *Slots) findOwn(ctx context.Context, count int) (held bool, err error) {
 	return false, nil
 }
 
-// isOvertaken reports whether somebody else was quicker.
+// isOvertaken reports whether another client was quicker.
 func isOvertaken(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
 
 // isFree reports whether nobody else holds the slot, or its holder is known not

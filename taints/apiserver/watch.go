@@ -15,11 +15,10 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// Watch sends every version of the Node that the API server tells of, nil when
-// it does not exist, until the context ends; then it returns the context's
-// error. Trouble with the API server is logged by the logger of the context
-// (klog.NewContext) and retried with backoff. The watch selects one Node by
-// name, which the API server serves from an index, as it does for a kubelet.
+// Watch sends every version of the Node that the API server reports, and nil if the Node does not
+// exist. When the context ends, it returns the context's error. Errors of the API server are logged
+// by the logger of the context (klog.NewContext) and retried with backoff. The watch selects one
+// Node by name, which the API server serves from an index, as it does for a kubelet.
 func (c *Client) Watch(ctx context.Context, nodes chan<- *taints.Node) error {
 	pace := rate.NewLimiter(rate.Every(watchEvery), watchAtOnce)
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, c.name).String()
@@ -49,18 +48,17 @@ func (c *Client) Watch(ctx context.Context, nodes chan<- *taints.Node) error {
 	return ctx.Err()
 }
 
-// watchEvery is the least time between two requests of Watch, after watchAtOnce of
-// them. An API server ends a watch after some minutes. client-go pauses after errors,
-// but asks again at once where a watch ends after an event, or is refused as expired:
-// 4,000 to 6,700 times a second, measured with client-go 0.36.3 and a server on the
-// same host.
+// watchEvery is the least time between two requests of Watch, after watchAtOnce of them. An API
+// server ends a watch after some minutes. client-go pauses after errors, but not after a watch that
+// ends with an event or is refused as expired. It then repeats the request 4,000 to 6,700 times a
+// second, measured with client-go 0.36.3 and a server on the same host.
 const (
 	watchEvery  = time.Second
 	watchAtOnce = 4
 )
 
-// forwarder is a store of one object that passes each version on. A Node of another
-// name is none of ours, whatever the API server or a proxy before it says.
+// forwarder is a store of one object that passes each version on. It drops a Node with another
+// name, even if the API server or a proxy sends one.
 type forwarder struct {
 	ctx   context.Context //nolint:containedctx // cache.ReflectorStore's methods take none
 	name  string
@@ -108,7 +106,7 @@ func (f forwarder) Replace(objects []any, _ string) error {
 	return f.send(nil)
 }
 
-// own returns the Node if it is the one that is watched.
+// own returns the object if it is the watched Node.
 func (f forwarder) own(obj any) *taints.Node {
 	if node, ok := obj.(*corev1.Node); ok && node.Name == f.name {
 		return NodeOf(node)

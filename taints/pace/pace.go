@@ -40,13 +40,13 @@ func Crowd(slices int) time.Duration { return time.Duration(slices) * time.Secon
 // that started together do not stay together.
 func Tempo() float64 { return 0.9 + 0.2*rand.Float64() } //nolint:gosec // not a secret
 
-// Jittered is a period at a Tempo of its own.
+// Jittered is a period at a random Tempo.
 func Jittered(period time.Duration) time.Duration {
 	return time.Duration(float64(period) * Tempo())
 }
 
-// Retry says how long to wait before the next try, by what became of the last
-// ones. All pauses have jitter, so that a fleet does not come back all at once.
+// Retry says how long to wait before the next try, given the results of the last ones. All waits
+// have jitter, so that a fleet does not return in the same moment.
 type Retry struct{ unanswered, answered, patient wait.Backoff }
 
 // NewRetry returns a Retry before its first try.
@@ -54,7 +54,7 @@ func NewRetry() Retry {
 	return Retry{
 		// Nobody answers: asking again costs nobody anything.
 		unanswered: wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.5, Steps: 5, Cap: 2 * time.Second},
-		// Somebody answers, or took the question: they have trouble enough.
+		// The server answered or took the request, so it is busy enough.
 		answered: wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 5, Cap: 8 * time.Second},
 		// What is in no hurry, or would be refused again.
 		patient: wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 7, Cap: time.Minute},

@@ -19,8 +19,8 @@ const ReasonBraked = "FleetBrake"
 // samples are good: they must be good for longer, or the write budget is used up.
 const ReasonRecovering = "Recovering"
 
-// Outlook is what a Node condition says beside the value: what holds its taint
-// back, and when it clears.
+// Outlook is the second half of a Node condition's message: what holds its taint back, and when it
+// clears.
 type Outlook struct {
 	// Suspicion is the reason with which the host suspects itself; empty: it does
 	// not. Its peers read that.
@@ -36,12 +36,12 @@ type Outlook struct {
 	Until time.Time
 	// KeepFails says that the admission policy fails; empty: it does not.
 	KeepFails string
-	// Clears is when the condition is OK if all goes well; zero: the newest sample
-	// was not good.
+	// Clears is when the condition becomes OK if all samples until then are good; zero: the newest
+	// sample was not good.
 	Clears time.Time
 	// Blind: the probe cannot tell.
 	Blind bool
-	// Removals of its taints by others.
+	// Removals of its taints by other programs.
 	Removals Removals
 	// Soft is the soft taint that a condition that is OK has; empty: none.
 	Soft string
@@ -92,15 +92,15 @@ type Condition struct {
 	NoRuleFor string
 	// Braked says why the fleet brake holds it; empty: it does not.
 	Braked string
-	// Manual: the taint is there, and stays until somebody removes it.
+	// Manual: the taint is on the Node, and stays until an operator removes it.
 	Manual bool
 	// Unrecorded: the record does not fit on the Node.
 	Unrecorded bool
 }
 
-// Node makes the Node condition of that type. While it is bad that is one sentence, the
-// value and the threshold, and two clauses: the one thing that people need to know besides,
-// and what clears it and when.
+// Node makes the Node condition of type kind. The message of a bad one is a sentence with the value
+// and the threshold, and two clauses: the most important other fact, and what clears the taint and
+// when.
 func (c Condition) Node(kind string, now time.Time) taints.NodeCondition {
 	shown := taints.NodeCondition{Type: kind, Status: taints.ConditionFalse, Reason: c.Reported.Reason, Message: c.Reported.Message}
 	switch {

@@ -32,7 +32,7 @@ const (
 	HeldEvictionSlot Hold = "EvictionSlot"
 	// HeldEvictionInterval means that this Node evicted a short time ago.
 	HeldEvictionInterval Hold = "EvictionInterval"
-	// HeldAwaitsRemoval means that the condition is OK, and its taint stays until somebody
+	// HeldAwaitsRemoval means that the condition is OK, and its taint stays until an operator
 	// removes it.
 	HeldAwaitsRemoval Hold = "AwaitsRemoval"
 	// HeldControlPlane means that a Node of the control plane does not evict.

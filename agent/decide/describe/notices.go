@@ -35,8 +35,8 @@ func Vetoed(by string, lost taints.Taint) string {
 	return Lost(by, lost) + "; it will not be set again until the condition has been OK"
 }
 
-// Acknowledged says that somebody removed a taint that waited for that, and whether its fault
-// is still there.
+// Acknowledged says that an operator removed a taint that waited for its removal, and whether the
+// fault remains.
 func Acknowledged(by string, removed taints.Taint, isFaulty bool) string {
 	if isFaulty {
 		return Lost(by, removed) + ", which acknowledges the fault; it will not be set again until the condition has been OK"
@@ -49,7 +49,7 @@ func Silenced(name probes.Condition, asked int) string {
 	return fmt.Sprintf("held back by the fleet brake: a large part of the peers reported %s, and only %d answer now", name, asked)
 }
 
-// Braked says for what the fleet brake holds a condition back.
+// Braked says why the fleet brake holds a condition back.
 func Braked(name probes.Condition, bad, asked, zoneBad, zoneAsked int) string {
 	text := fmt.Sprintf("held back by the fleet brake: %d of %d peers report %s", bad, asked, name)
 	if zoneAsked > 0 && zoneAsked < asked {
@@ -82,7 +82,7 @@ func StartupRemoved(key string, after time.Duration) string {
 	return fmt.Sprintf("no condition is Degraded; the start-up taint %s goes after %s", key, durationText(after))
 }
 
-// StartupStays says for what the start-up taint has waited for too long.
+// StartupStays says which conditions the start-up taint has waited for too long.
 func StartupStays(key string, since time.Duration, waits []string) string {
 	return fmt.Sprintf("the start-up taint %s has been there for %s and stays until every condition is OK; it waits for %s", key, durationText(since), strings.Join(waits, "; "))
 }

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// nextMinute rounds up to a full minute, so that nothing is told to be over before
-// it is.
+// nextMinute rounds up to a full minute, so that no message announces an end too early.
 func nextMinute(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -42,7 +41,7 @@ func durationText(d time.Duration) string {
 	return strings.Join(parts, " ")
 }
 
-// Cut returns the start of a text that somebody else wrote.
+// Cut returns the start of a text from another program.
 func Cut(text string) string {
 	if len(text) <= maxQuoted {
 		return text
@@ -50,7 +49,7 @@ func Cut(text string) string {
 	return strings.ToValidUTF8(text[:maxQuoted], "") + "…"
 }
 
-// maxQuoted is how much is told of a text that somebody else wrote, in bytes.
+// maxQuoted is how many bytes of another program's text are quoted.
 const maxQuoted = 200
 
 func somebody(fieldManager string) string {
@@ -70,7 +69,7 @@ type Removals struct {
 	At time.Time
 }
 
-// text tells of the removals; empty: there were none.
+// text describes the removals; empty: there were none.
 func (r Removals) text(now time.Time) string {
 	switch r.Count {
 	case 0:

@@ -14,8 +14,8 @@ import (
 // Where is the namespace of the EndpointSlices and their label selector.
 type Where struct{ Namespace, Selector string }
 
-// Default has the label that Services of the cluster's DNS have, whatever their name is: kubeadm
-// and most providers call it kube-dns, RKE2 rke2-coredns-rke2-coredns, kubespray coredns, and
+// Default selects the label that the Services of the cluster's DNS share. Their names differ:
+// kubeadm and most providers use kube-dns, RKE2 rke2-coredns-rke2-coredns, kubespray coredns, and
 // NodeLocal DNSCache adds kube-dns-upstream.
 func Default() Where { return Where{metav1.NamespaceSystem, "k8s-app=kube-dns"} }
 

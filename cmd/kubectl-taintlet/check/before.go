@@ -59,9 +59,9 @@ func manifests(namespace string) (all []*unstructured.Unstructured, err error) {
 	return all, nil
 }
 
-// checkCreatable tries to create the objects of the manifests. Whoever may create roles may still
-// not grant what they may not do themselves. Kinds that the API server does not serve are those of
-// keep.yaml, of which another check tells.
+// checkCreatable tries to create the objects of the manifests. An account that may create roles can
+// grant only permissions that it has. Kinds that the API server does not serve are those of
+// keep.yaml, which another check reports.
 func (s *scene) checkCreatable(ctx context.Context) (Line, error) {
 	objects, err := manifests(s.namespace)
 	groups, errGroups := restmapper.GetAPIGroupResources(s.me.Discovery())

@@ -41,7 +41,7 @@ func line(severity status.Severity, format string, args ...any) Line {
 	return Line{Finding: status.Finding{Severity: severity, Text: fmt.Sprintf(format, args...)}}
 }
 
-// but returns the line with a remedy of its own, and not that of the check.
+// but returns the line with its own remedy instead of that of the check.
 func (l Line) but(remedy string) Line {
 	l.Remedy = remedy
 	return l
@@ -84,9 +84,9 @@ const Kind = "CheckReport"
 // docs is where the documentation is. A Link is a file in it and a heading.
 const docs = "https://github.com/taintlet/taintlet/blob/main/"
 
-// check is one check. Its answer is the first of: the Findings with its codes; that the part of
-// the installation that it is about could not be read; the Nodes of which something was said
-// under its name; what it asks; that all is fine.
+// check is one check. Its answer is the first of these: the Findings with its codes; an error from
+// reading its part of the installation; the Nodes that were noted under its name; the answer of its
+// own query; that it passed.
 type check struct {
 	name string
 	// remedy and link are for a check that fails.
@@ -95,7 +95,7 @@ type check struct {
 	whether string
 	codes   []status.Code
 	part    string
-	// ofConfig: it is about the configuration of the agents; ofAgents: about what they wrote.
+	// ofConfig: it checks the configuration of the agents; ofAgents: it checks their writes.
 	ofConfig, ofAgents bool
 	// said is what the Nodes have in common of which something was said.
 	said string
@@ -104,7 +104,7 @@ type check struct {
 	fine string
 	// isBase: where it fails, none of those that follow can tell anything of an installation.
 	isBase bool
-	// isBefore: it is made before an installation; isAlways: then as well.
+	// isBefore: it runs before an installation only; isAlways: before and after.
 	isBefore, isAlways bool
 }
 
@@ -248,8 +248,8 @@ type Options struct {
 	Port int
 	// Version is that of this program.
 	Version string
-	// Wait makes the checks again until none fails and the roll-out is over, or the
-	// context ends. Err is told what is waited for.
+	// Wait repeats the checks until none fails and the roll-out is over, or until the context ends.
+	// Err receives what Run waits for.
 	Wait bool
 	Err  io.Writer
 }

@@ -162,8 +162,8 @@ func tolerates(all []corev1.Toleration, pair taints.Pair) bool {
 	})
 }
 
-// checkAutoscalers compares the rules with what the autoscalers of the cluster make of
-// their taints.
+// checkAutoscalers compares the rules' taints with the way in which the cluster's autoscalers treat
+// them.
 func (s *scene) checkAutoscalers(ctx context.Context) (Line, error) {
 	isHard, err := s.karpenterTakesSoftForHard(ctx)
 	if err != nil {

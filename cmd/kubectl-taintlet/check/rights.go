@@ -183,8 +183,9 @@ func (s *scene) checkKeepObjects(context.Context) (Line, error) {
 	return line(OK, "deploy/keep.yaml is installed"), nil
 }
 
-// checkKeepEffect tries the policy before a Node has a taint: what it says to a write of the
-// node-lifecycle-controller. Who may not try that is told what the agents have noticed.
+// checkKeepEffect tries the policy before a Node has a taint, with a write in the name of the
+// node-lifecycle-controller. Without the permission for that, it reports what the agents have
+// noticed.
 func (s *scene) checkKeepEffect(ctx context.Context) (Line, error) {
 	if s.installation.Knows(installation.PartPolicies) && !s.installation.HasKeep() {
 		return Line{}, untold("it is not installed")
@@ -205,14 +206,14 @@ func (s *scene) checkKeepEffect(ctx context.Context) (Line, error) {
 	return line(OK, "the policy %s works: a dry run as the node-lifecycle-controller keeps %s on Node %s", taints.KeepPolicyName, keptPair(), s.untainted), nil
 }
 
-// keptPair is one that the policy is to keep.
+// keptPair is a pair that the policy must keep.
 func keptPair() taints.Pair {
 	return taints.Pair{Key: corev1.TaintNodeMemoryPressure, Effect: taints.NoSchedule}
 }
 
 // keeps reports whether the policy puts the pair back into a write of the
-// node-lifecycle-controller. In a dry run it goes by the annotation of the write, so that
-// any Node will do that does not have the pair. A taint of somebody else goes through it too.
+// node-lifecycle-controller. In a dry run the policy reads the annotation of the write, so any Node
+// without the pair is suitable. A taint of another program passes through as well.
 func (s *scene) keeps(ctx context.Context, node string) (bool, error) {
 	if node == "" {
 		return false, untold("each Node has the taint with which it is tried")

@@ -109,8 +109,8 @@ func (c check) answer(ctx context.Context, s *scene) Line {
 	return answer
 }
 
-// complete adds to a line what the check has to say of it, and makes safe for a terminal what
-// comes from others.
+// complete adds the check's own texts to a line, and makes texts from other programs safe for a
+// terminal.
 func (c check) complete(line Line) Line {
 	line.Name, line.Text = c.name, clean(line.Text)
 	if line.Severity == Failed || line.Severity == Warning {

@@ -29,12 +29,11 @@ const (
 	account = installation.Account
 	// nodeExtra is what the API server adds to whoever has a pod's token.
 	nodeExtra = "authentication.kubernetes.io/node-name"
-	// tellsWhoAsks is what the API server is told of the writer of a dry run that is not an
-	// agent's.
+	// tellsWhoAsks is the field manager of dry runs that do not act as an agent.
 	tellsWhoAsks = "taintlet-check"
 )
 
-// scene is what the checks share: what was read before the first of them.
+// scene is the data that the checks share, read before the first check.
 type scene struct {
 	config    *rest.Config
 	me        *installation.Client
@@ -56,7 +55,7 @@ type scene struct {
 	untainted string
 	// overrides are those of the configuration that apply to a Node, by how they begin.
 	overrides map[string]bool
-	// said are Nodes with what is to be said of them, by the names of checks.
+	// said are Nodes with a remark about each, by the names of checks.
 	said map[string][]string
 }
 
@@ -73,8 +72,8 @@ func newScene(ctx context.Context, o Options) (*scene, error) {
 	return s, ctx.Err()
 }
 
-// reach asks for the version of the API server. Nothing else is asked of one that does
-// not answer, or does not know who asks.
+// reach asks for the version of the API server. If the server does not answer, or does not
+// authenticate the user, no other check runs.
 func (s *scene) reach(ctx context.Context) error {
 	version, err := s.me.Discovery().ServerVersionWithContext(ctx)
 	if err == nil {
@@ -182,8 +181,8 @@ func (s *scene) add(node *taints.Node, policy *decide.Policy) {
 	}
 }
 
-// isOldKernel reports whether Linux is older than 4.20, which brought PSI. What
-// cannot be read is not old.
+// isOldKernel reports whether Linux is older than 4.20, which brought PSI. An unreadable version
+// does not count as old.
 func isOldKernel(release string) bool {
 	found, err := version.ParseGeneric(release)
 	return err == nil && found.LessThan(version.MajorMinor(4, 20))

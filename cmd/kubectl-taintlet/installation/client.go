@@ -28,7 +28,7 @@ import (
 const (
 	// requestRate is how many requests a second are made.
 	requestRate = 50
-	// maxAnswer bounds a page, in bytes: a pod has some 10 KB.
+	// maxAnswer bounds a page, in bytes. A pod has about 10 KB.
 	maxAnswer = 64 << 20
 )
 

@@ -52,8 +52,8 @@ func configuration(f facts, cfg *config.Config, invalid error) []Finding {
 	return all
 }
 
-// notInForce finds the agents that use another configuration than that of the ConfigMap. They
-// read it a minute or so after it has changed. What a silent agent uses is not known.
+// notInForce finds the agents that use another configuration than that of the ConfigMap. They read
+// a change within about a minute. The configuration of a silent agent is not known.
 func notInForce(f facts) []Finding {
 	newest, agents, late := config.HashOf([]byte(*f.installation.Config)), 0, 0
 	var old []string
@@ -167,8 +167,9 @@ func policies(f facts, cfg *config.Config) []Finding {
 	return all
 }
 
-// keepFails finds out whether agents have noticed that the policy which keeps taints fails.
-// It is one policy, and so one Finding. What a silent agent noticed may be over.
+// keepFails finds out whether agents have noticed that the policy which keeps taints fails. It
+// returns one Finding, because it is one policy. It ignores silent agents, whose reports may be
+// outdated.
 func keepFails(f facts) []Finding {
 	text := ""
 	var nodes []string

@@ -38,7 +38,7 @@ type Fleet struct {
 	installation *installation.Installation
 }
 
-// NewFleet returns a Fleet that knows no Node.
+// NewFleet returns a Fleet without Nodes.
 func NewFleet(names []string, silentAfter time.Duration) *Fleet {
 	return &Fleet{policy: config.Default().Policy(), names: names, silentAfter: silentAfter, nodes: map[string]Node{}, config: config.Default()}
 }

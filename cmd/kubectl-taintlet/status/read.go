@@ -12,7 +12,8 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// maxTaints and maxForeign bound how many taints of a Node, and conditions of others, are shown.
+// maxTaints and maxForeign bound how many taints of a Node, and conditions of other programs, are
+// shown.
 const maxTaints = 16
 
 // maxFlaps is what a forged record may claim.
@@ -161,8 +162,8 @@ func foreign(node *taints.Node, remembered decide.Status, policy *decide.Policy)
 	return f
 }
 
-// viaOf is how a taint of taintlet's stays on the Node, and the name of its condition; empty where
-// the key does not tell.
+// viaOf returns how one of taintlet's taints stays on the Node, and the name of its condition,
+// which is empty if the key does not contain it.
 func viaOf(taint taints.Taint, remembered decide.Status, held []string, policy *decide.Policy) (via taints.Via, name string) {
 	name = conditionNamed(taint.Key, policy)
 	_, isReconciled := taints.LifecycleCondition(taint.Pair())
@@ -178,9 +179,8 @@ func viaOf(taint taints.Taint, remembered decide.Status, held []string, policy *
 	return taints.Direct, name
 }
 
-// place gives each condition its taints, of those that the record says are taintlet's. Without a
-// record that can be read it is the keys that tell. A key that names no condition belongs to the
-// only one that is degraded.
+// place assigns taintlet's taints, as listed in the record, to their conditions. Without a readable
+// record the keys decide. A key that does not name a condition belongs to the only degraded one.
 func (n *Node) place(node *taints.Node, remembered decide.Status, policy *decide.Policy) {
 	held, count := taints.HeldKeys(node), 0
 	var bad []int

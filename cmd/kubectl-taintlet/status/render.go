@@ -28,8 +28,8 @@ func (f Format) paint(text string, colour terminal.Colour) string {
 	return colour.Paint(text)
 }
 
-// The longest texts of a Node that are kept, in bytes. Whoever may write a Node
-// may write much longer ones.
+// The longest texts of a Node that are kept, in bytes. Accounts that may write a Node can write
+// much longer ones.
 const (
 	maxName    = 253
 	maxWord    = 128
@@ -37,9 +37,8 @@ const (
 	maxMessage = 2048
 )
 
-// Lines is the Report for people: the fleet in one line, what is installed, what is wrong
-// with it, a card for a Node that was asked for, and a row for each condition that is not
-// healthy (table.go).
+// Lines is the Report as text: the fleet in one line, the installation and its problems, a card for
+// a Node that was named, and a row for each condition that is not healthy (table.go).
 func (r Report) Lines(f Format) []string {
 	table := r.table(f)
 	if f.NoHeaders {

@@ -1,8 +1,7 @@
-// Package status tells people how the fleet is: which Nodes are degraded, since when,
-// what taintlet did, what holds it back, and which agents do not run. Everything comes
-// from the API server; no agent is asked. Reading a Node (read.go), joining Nodes with
-// the installation (fleet.go) and rendering (render.go and table.go) are
-// pure. Run does the rest.
+// Package status shows the state of the fleet: which Nodes are degraded and since when, taintlet's
+// actions, the causes that hold them back, and agents that do not run. Everything comes from the
+// API server; no agent is asked. Reading a Node (read.go), joining Nodes with the installation
+// (fleet.go) and rendering (render.go and table.go) are pure. Run does the rest.
 package status
 
 import (
@@ -42,8 +41,8 @@ func (r *Report) DeepCopyObject() runtime.Object { return new(*r) }
 type DaemonSet struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Desired is how many Nodes are to have an agent, Ready how many have one that is
-	// ready, and Missing how many have no pod.
+	// Desired is how many Nodes should have an agent, Ready how many have a ready agent, and
+	// Missing how many of the desired ones have no pod.
 	Desired int    `json:"desired"`
 	Ready   int    `json:"ready"`
 	Missing int    `json:"missing"`
@@ -67,7 +66,7 @@ type Summary struct {
 	Agents  int `json:"agents"`
 	Healthy int `json:"healthy"`
 	Tainted int `json:"tainted"`
-	// Degraded Nodes have no taint of taintlet's.
+	// Degraded Nodes have none of taintlet's taints.
 	Degraded     int `json:"degraded"`
 	Unknown      int `json:"unknown"`
 	Silent       int `json:"silent"`
@@ -89,15 +88,15 @@ type State string
 const (
 	// NoAgent: nothing on the Node is taintlet's.
 	NoAgent State = "NoAgent"
-	// Down: an agent has written the Node, and none that is ready is there now. What the
-	// Node says besides is old.
+	// Down: an agent has written the Node, and it has no ready agent now. All other data of the
+	// Node is old.
 	Down State = "Down"
-	// Silent: the agent has given no sign for some heartbeats. What the Node says
-	// besides is old.
+	// Silent: the agent has not written the Node for some heartbeats. All other data of the Node is
+	// old.
 	Silent State = "Silent"
-	// Tainted: a taint of taintlet's is on the Node.
+	// Tainted: the Node has one of taintlet's taints.
 	Tainted State = "Tainted"
-	// Degraded: a condition is degraded, and no taint of taintlet's is on the Node.
+	// Degraded: a condition is degraded, and the Node has none of taintlet's taints.
 	Degraded State = "Degraded"
 	// Unknown: the agent cannot tell about a condition, or the fleet brake holds a
 	// taint back.
@@ -127,7 +126,7 @@ type Node struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Repair is the Node's condition HostRepairNeeded while that is True.
 	Repair *Repair `json:"repairNeeded,omitempty"`
-	// Others are taints of taintlet's that belong to none of the conditions.
+	// Others are taintlet's taints that belong to none of the conditions.
 	Others []Taint `json:"otherTaints,omitempty"`
 	// ClockSkewSeconds is how far the host's clock is ahead of the API server's.
 	ClockSkewSeconds int64 `json:"clockSkewSeconds,omitempty"`
@@ -142,11 +141,11 @@ type Node struct {
 	// taintlet.dev/paused that names no condition; empty: there is none.
 	isSilent                 bool
 	keepFails, mistypedPause string
-	// evicts: a NoExecute taint of taintlet's is on the Node. specWrittenAt is when an agent
-	// most recently wrote the Node's taints or annotations.
+	// evicts: the Node has one of taintlet's NoExecute taints. specWrittenAt is when an agent most
+	// recently wrote the Node's taints or annotations.
 	evicts        bool
 	specWrittenAt time.Time
-	// asked: somebody asked for this Node by its name.
+	// asked: the user named this Node.
 	asked bool
 }
 
@@ -172,15 +171,15 @@ type Foreign struct {
 	Taints []string `json:"taints,omitempty"`
 	// Conditions are each a type, a status and a reason.
 	Conditions []string `json:"conditions,omitempty"`
-	// IsUnschedulable: somebody has cordoned the Node.
+	// IsUnschedulable: the Node is cordoned.
 	IsUnschedulable bool `json:"unschedulable,omitempty"`
 }
 
-// Condition is what a Node says of one of taintlet's conditions.
+// Condition is the state of one of taintlet's conditions, as the Node reports it.
 type Condition struct {
 	// Name is the condition's, without Host.
 	Name string `json:"name"`
-	// Level is Unknown where the Node's condition is: that has no levels of its own.
+	// Level is Unknown if the Node's condition is Unknown, which has no level.
 	Level   probes.Level `json:"level"`
 	Since   time.Time    `json:"since"`
 	Reason  string       `json:"reason"`

@@ -57,7 +57,7 @@ type Options struct {
 	Screen *terminal.Screen
 }
 
-// Run shows how the fleet is. It reports whether all is well.
+// Run shows the state of the fleet. isWell is true if the whole fleet is healthy.
 func Run(ctx context.Context, o Options) (isWell bool, err error) {
 	client, err := installation.NewClient(o.Config)
 	if err != nil {
@@ -145,7 +145,8 @@ func (o Options) print(r Report) error {
 	return err
 }
 
-// Formats are the formats of kubectl that Print knows, of one object. One that ends in = takes a template.
+// Formats are the formats of kubectl that Print supports for one object. A format that ends in =
+// takes a template.
 func Formats() []string { return []string{"json", "yaml", "jsonpath="} }
 
 // Print prints an object. It reports whether the format is one of the Formats. Templates of Go
@@ -190,8 +191,8 @@ const (
 	watchAgain = time.Second
 )
 
-// follow shows the Fleet until the context ends, or all is well where that is waited for. Who
-// waited in vain is shown what was last.
+// follow shows the Fleet until the context ends, or until it is healthy if the user waits for that.
+// If that does not happen, it shows the last state.
 func (v *view) follow(ctx context.Context) (isWell bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -215,8 +216,8 @@ func (v *view) follow(ctx context.Context) (isWell bool, err error) {
 	}
 }
 
-// change makes the changes of a while: until times are to be drawn anew, or for the least time
-// between two drawings after the first change. false: the context has ended.
+// change applies changes until the shown times must be redrawn, or, after the first change, for the
+// least time between two drawings. It returns false if the context has ended.
 func change(ctx context.Context, changes <-chan func()) bool {
 	until, isFirst := time.After(ageEvery), true
 	for {

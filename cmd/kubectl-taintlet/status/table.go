@@ -37,9 +37,9 @@ func headings() []string {
 	return []string{"NODE", "CONDITION", "LEVEL", "SINCE", "TAINT", "CLEARS", "FLAPS", "HELD BACK BY", "REMOVED BY", "REASON", "AGE", "MESSAGE"}
 }
 
-// table is a row for each condition, below the headings. Columns that are empty in each
-// row are left out, unless the table is wide. A table that is wider than the screen has
-// its messages below the rows, and one that is too wide even so is written in blocks.
+// table is a row for each condition, below the headings. Columns that are empty in every row are
+// left out, unless the table is wide. A table that is wider than the screen has its messages below
+// the rows. If it is still too wide, it is written in blocks.
 func (r Report) table(f Format) []string {
 	rows := [][]string{headings()}
 	for _, n := range r.Nodes {

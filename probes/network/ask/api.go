@@ -20,7 +20,8 @@ import (
 // a load balancer with nothing behind it. The certificate is not verified, and none is shown:
 // nothing is sent over the connection, and whoever can forge the answer can withhold it too.
 type API struct {
-	// address is where a server known by name was reached: a failing nameserver is no fault of the server.
+	// address is where a server with a name was last reached. A failing nameserver is not the
+	// server's fault.
 	address map[string]netip.AddrPort
 }
 

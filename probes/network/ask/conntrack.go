@@ -16,8 +16,8 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// Conntrack watches how many packets the connection table dropped, because it is full. Fullness
-// alone is no trouble: the kernel then drops entries that it can do without first.
+// Conntrack watches how many packets the connection table dropped, because it is full. A full table
+// alone is not a fault: the kernel first drops entries that it can do without.
 type Conntrack struct {
 	host   probes.Host
 	before *counts // of the round before; nil: there was none
@@ -77,14 +77,15 @@ func (c *Conntrack) entries() (entries, most int64, isThere bool, err error) {
 	return entries, most, isThere, err
 }
 
-// evaluate compares the counts with those of the round before. The kernel's counters have 32
-// bits: one that wraps, or that goes with its processor, is no drop.
+// evaluate compares the counts with those of the previous round. The kernel's counters have 32
+// bits. A counter that wraps, or that disappears with its processor, does not count as a drop.
 //
-// Both drop and insert_failed count a packet that lost a race against another one of the same
-// connection (nf_ct_resolve_clash), as pods have them all day that ask for IPv4 and IPv6 addresses
-// at the same time. insert_failed alone counts connections that died before they were confirmed,
-// races that were resolved (before Linux 5.10), and packets whose chain was too long (5.15). So
-// more drops than insert_failed found no room, and fewer did only if the table is full.
+// Both drop and insert_failed count a packet that lost a race against another packet of its
+// connection (nf_ct_resolve_clash). Such races are normal: a pod that queries IPv4 and IPv6
+// addresses together causes them. insert_failed alone counts connections that died before they were
+// confirmed, resolved races (before Linux 5.10), and packets whose chain was too long (5.15). So
+// drops beyond insert_failed found no room in the table. Other drops found no room only if the
+// table is full.
 func (c *Conntrack) evaluate(now counts) verdict.Result {
 	before := cmp.Or(c.before, &now)
 	c.before = &now

@@ -110,10 +110,10 @@ func (d *DNS) evaluate(servers []netip.AddrPort, errs []error) verdict.Result {
 	return verdict.Result{Detail: d.path + " names no nameserver"}
 }
 
-// parseResolvConf reads what resolv.conf(5) describes. Lines that are not
-// understood are skipped, as the resolvers skip them. The name to ask for is one that the
-// nameserver knows by itself, so that no other is asked: a Service that each cluster has, where
-// the search list shows the cluster's domain, and localhost (RFC 6761) elsewhere.
+// parseResolvConf reads the format of resolv.conf(5). It skips lines that it does not understand,
+// as resolvers do. The queried name is one that the nameserver answers without asking another: a
+// Service that every cluster has, if the search list contains the cluster's domain, otherwise
+// localhost (RFC 6761).
 func parseResolvConf(text string) resolvConf {
 	const most = 3 // MAXNS: no resolver asks more
 	conf := resolvConf{name: "localhost."}

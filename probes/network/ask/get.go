@@ -30,7 +30,7 @@ type reply struct {
 	retransmits int
 }
 
-// get asks for a path over a new connection. It tells of the connection with an error too.
+// get asks for a path over a new connection. With an error, r still describes the connection.
 func get(ctx context.Context, from netip.AddrPort, path, header string) (r reply, err error) {
 	c, err := dial(ctx, from, true)
 	if err != nil {

@@ -38,7 +38,7 @@ func (k *kernel) close() { _ = unix.Close(k.fd) }
 // loopback is the index of lo in each network namespace (LOOPBACK_IFINDEX in include/net/flow.h).
 const loopback = 1
 
-// errNowhere says that the kernel has no route, or one that leads nowhere.
+// errNowhere says that the kernel has no route, or a route that discards packets.
 var errNowhere = errors.New("leads nowhere")
 
 // route is what the kernel's tables have for an address.

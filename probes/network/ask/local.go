@@ -49,7 +49,7 @@ type seenDaemon struct {
 	well bool // once
 	// ill counts the bad and the missing answers since the last good one.
 	ill int
-	// closed: nobody listened the last time. backAt is when somebody did again.
+	// closed: the port was closed when last tried. backAt is when it was open again.
 	closed bool
 	backAt time.Time
 }
@@ -77,8 +77,9 @@ func (s seenDaemon) next(err error, now time.Time) seenDaemon {
 	return s
 }
 
-// isFailing reports whether a daemon is not well that should be. A closed port alone is that of one that
-// was removed. One that crashes comes back now and then, and one that was ill before is still failing.
+// isFailing reports whether a daemon fails that should work. A closed port alone means that the daemon
+// was removed. A daemon that crashes opens its port now and then. A daemon that failed before its port
+// closed is still failing.
 func (s seenDaemon) isFailing(now time.Time) bool {
 	if !s.closed {
 		return s.ill > 0

@@ -147,9 +147,9 @@ func knockOther(ctx context.Context, p verdict.Peer, patience time.Duration) err
 	return knock(ctx, netip.AddrPortFrom(p.Address.Addr(), p.Other), patience)
 }
 
-// doubtRefusals takes those peers for not reached that refuse at their second port
-// too, where a connection was made before: a packet filter between, such as this host's own, can
-// refuse for all peers. So it is done only when nearly all that were asked refuse.
+// doubtRefusals counts a refusing peer as not reached if its second port, where a connection was
+// made before, refuses as well: a packet filter on the way, such as this host's own, can refuse in
+// the peers' name. It does so only when nearly all queried peers refuse.
 func doubtRefusals(ctx context.Context, patience time.Duration, results map[verdict.Peer]verdict.PeerResult) {
 	var refused []verdict.Peer
 	for peer, result := range results {
@@ -200,7 +200,7 @@ func askFull(ctx context.Context, peer verdict.Peer, patience time.Duration) ver
 	return result
 }
 
-// padded is a request to a peer of so many bytes, or as many as may be.
+// padded is a request to a peer that is padded to this many bytes, at most to LongestPadded.
 func padded(peer verdict.Peer, bytes int) string {
 	begin := "GET /peer HTTP/1.1\r\nHost: " + peer.Address.String() + "\r\n" + verdict.PaddingHeader + ": "
 	const end = "\r\n\r\n"

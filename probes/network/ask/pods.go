@@ -11,7 +11,8 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// One round asks podsAtOnce of the DNS pods, or fewPods while all is well. One answer is enough.
+// One round queries podsAtOnce of the DNS pods, or fewPods while the class is healthy. One answer
+// is enough.
 const podsAtOnce, fewPods = 3, 2
 
 // Pods connects to DNS pods on other Nodes. No other class crosses the overlay between the hosts.

@@ -61,7 +61,8 @@ func (r *Route) Ask(ctx context.Context, in *verdict.Surroundings, patience time
 	return r.evaluate(found)
 }
 
-// evaluate says what the ways mean. What was never led to may be how this host is meant to be.
+// evaluate judges the ways that were found. A destination that never had a route may be intended on
+// this host.
 func (r *Route) evaluate(found []way) verdict.Result {
 	var well, lost, rest []string
 	isDown, never, seen := false, true, map[string]string{}

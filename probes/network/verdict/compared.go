@@ -15,42 +15,43 @@ type shape struct {
 	isCertain bool
 }
 
-// A fault of all may take half a minute to reach the last host. One that reaches one host after
-// another has reached one of the peers in the short time.
+// A fault of the whole fleet can take half a minute to reach the last host. If it reaches one host
+// after another, it has reached some peer within the short time.
 func shapes(period time.Duration) [5]shape {
 	after := func(d time.Duration) time.Duration { return d + 2*period }
 	return [...]shape{
-		// Pods on a host without power are still listed, some seconds after the control plane
-		// notices: a host with the only one that is left would ask those alone.
+		// Pods on a host without power stay listed until some seconds after the control plane
+		// notices. The host of the only remaining pod would query those pods alone.
 		{"PodsUnreachable", Pods, after(55 * time.Second), after(10 * time.Second), false},
 		{"DNSUnreachable", DNS, after(24 * time.Second), after(10 * time.Second), false},
 		// Every roll-out of the CNI restarts the node's own daemons.
 		{"NodeDaemonFails", Local, 100 * time.Second, 0, false},
 		// The first lost packet of a peer may come some rounds after the fault.
 		{"PacketLoss", Peers, after(44 * time.Second), after(5 * time.Second), false},
-		// By then the peers have heard of it and tried, and so have those that they told. With
-		// it, no healthy host is accused in the simulation of a fault that reaches all within
-		// half a minute, and without it a few are.
+		// By then the peers have learned of the loss and have tried their own full packets, and
+		// their peers have as well. With this wait, the simulation of a fault that reaches all
+		// hosts within half a minute taints no healthy host. Without it, a few are tainted.
 		{"LargePacketsLost", Peers, after(5 * time.Second), 0, true},
 	}
 }
 
-// compared is what all have in which a host is compared with its peers: what fails here alone is its fault.
+// compared is the common part of all classes in which a host is compared with its peers. A failure
+// that only this host has is its own fault.
 type compared struct {
 	shape
 	// here: it fails here. apart: and not at the peers. alone: and at none of them.
 	here, apart, alone streak
 	// isNear: it may fail, and not often or long enough to tell.
 	isNear bool
-	// isPressing: the next round shows more, and is wanted at once.
+	// isPressing: the next round will show more, so it starts immediately.
 	isPressing bool
-	// isUntried: that it is well is not known since the start, though its class was.
+	// isUntried: the class was healthy since the start, but this comparison has not been yet.
 	isUntried bool
 	// heard is what the peers asked report of it.
 	heard opinions
 }
 
-// comparison is a compared with what is its own.
+// comparison is a compared with the methods in which the classes differ.
 type comparison interface {
 	base() *compared
 	add(r *Round)
@@ -68,7 +69,7 @@ func (c *compared) take(here, apart, alone bool, at time.Time) {
 	c.isNear = c.here.any()
 }
 
-// accuses reports whether it fails here and not at the peers, and has for long enough.
+// accuses reports whether the class has failed here, and not at the peers, for long enough.
 func (c *compared) accuses(now time.Time) bool {
 	since := &c.apart
 	if c.isCertain {
@@ -109,7 +110,7 @@ func (c *compared) severity(now time.Time) int {
 // opinions counts what peers report: well of know report it well.
 type opinions struct{ know, well int }
 
-// add takes in a peer's report. One that is under maintenance is no witness against this host.
+// add adds a peer's report. A peer under maintenance does not count as a witness against this host.
 func (r *opinions) add(well, known, maintenance bool) {
 	if !known || well && maintenance {
 		return
@@ -120,9 +121,9 @@ func (r *opinions) add(well, known, maintenance bool) {
 	}
 }
 
-// witnesses is how many peers have to know something; of fewer than twice as many peers,
-// half have to. While most peers give no answer, as when somebody floods them, one that
-// lies could otherwise accuse this host of a fault of all.
+// witnesses is how many peers must know a class; with fewer than twice as many peers, half of them.
+// Otherwise, while most peers do not answer (during a flood, for example), one lying peer could
+// blame this host for a fault of the whole fleet.
 const witnesses = 3
 
 // areEnough reports whether enough of the peers asked know something.

@@ -13,10 +13,12 @@ type hole struct {
 	before map[string]int
 }
 
-// lastPassed is the number after which the count begins anew. lostHere is told in its place.
+// lastPassed is the number after which the count restarts at 0. lostHere is published instead of a
+// count.
 const lastPassed, lostHere = 9999, -1
 
-// isHole reports whether so many losses of full packets show a hole here and not at the peers.
+// isHole reports whether this many lost full packets mean a hole at this host rather than at the
+// peers.
 func isHole(lost, tried int) bool { return lost >= fewestPeers && 2*lost >= tried }
 
 // add takes in a round.
@@ -63,7 +65,7 @@ func (h *hole) hear(r *Round, fails bool) {
 	}
 }
 
-// published is what peers are told; nil: not known.
+// published is the value that peers read; nil: not known.
 func (h *hole) published() *int {
 	switch {
 	case h.here.any(), h.lost > 1 && 100*h.lost > lowPercent*h.tried:

@@ -12,7 +12,8 @@ import (
 // Condition is the condition of the verdict.
 const Condition = probes.NetworkUnavailable
 
-// The reasons by which agents know one another's suspicion, and those worth an Event though all is well.
+// The reasons by which agents recognise another agent's suspicion, and those that are reported by
+// an Event although the host is healthy.
 const (
 	ReasonPeersUnreachable  = "PeersUnreachable"
 	ReasonManySuspect       = "ManySuspect"
@@ -42,7 +43,7 @@ func (e *Evaluator) observe(r *Round) probes.Observation {
 	return o
 }
 
-// judge returns the first that holds: what accuses this host, then what is not known, then what is well.
+// judge returns the first that applies: a fault of this host, then what is not known, then health.
 func (e *Evaluator) judge(r *Round) probes.Observation {
 	failing := e.fails(r)
 	suspicion := &e.reach.suspicion
@@ -75,7 +76,8 @@ func notKnown(reason, message string) probes.Observation {
 	return probes.Observation{Reason: reason, Message: message}
 }
 
-// fails returns what accuses this host, if the API server answers and this host is in time.
+// fails returns the fault of this host, if the API server answers and this host's timers are in
+// time.
 func (e *Evaluator) fails(r *Round) (o probes.Observation) {
 	for _, c := range e.comparisons {
 		if of := c.base(); of.accuses(r.At) {
@@ -180,7 +182,7 @@ func (e *Evaluator) neverWell(r *Round) string {
 	return ""
 }
 
-// wellness lists what is known of a host that is well.
+// wellness lists which classes of a healthy host are known to be healthy.
 func (e *Evaluator) wellness(r *Round) string {
 	var well []string
 	for _, c := range Classes() {
@@ -230,8 +232,9 @@ func (e *Evaluator) due(r *Round) (first time.Time) {
 	return first
 }
 
-// unseen returns the reasons that a good verdict says nothing about, as their class was not well since
-// the start: what the Node's record has as failed does not become OK by a restart of the agent.
+// unseen returns the reasons that a good verdict says nothing about, because their class has not been
+// healthy since the start. A failure in the Node's record does not become OK because the agent
+// restarts.
 func (e *Evaluator) unseen(r *Round) (reasons []string) {
 	add := func(reason string, c Class, isUnseen bool) {
 		if _, isOn := r.Results[c]; isOn && isUnseen {

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// lossWindow is how long connections count: 18 of them while all is well, 90 from a retransmit on.
+	// lossWindow is how long connections count. It holds 18 of them while the host is healthy, and
+	// 90 after a retransmit.
 	lossWindow = 30 * time.Second
 	// lossFresh is how long what a peer said of itself is new: two rounds. It counts for the window.
 	lossFresh = 10 * time.Second
@@ -24,11 +25,11 @@ const (
 	// lossAloneShare of them proves it in the short time. Of a host that loses 1 % of its
 	// packets each way, 4 % of the connections have retransmits, and 10 % now and then.
 	lossAloneShare = 15
-	// lossApart: the peers' own median must be so many times lower.
+	// lossApart: the peers' own median must be lower by this factor.
 	lossApart = 3
 )
 
-// connection is one that was made to a peer.
+// connection is one connection that was made to a peer.
 type connection struct {
 	at            time.Time
 	node          string
@@ -47,8 +48,8 @@ type loss struct {
 
 	connections []connection
 	peers       map[string]hearsay
-	// What these say now. all: whatever the peers say of themselves. own: without the peers that say
-	// nothing, or that they lose as much as all of these; their loss may be theirs.
+	// The counts over these connections. all: to all peers. own: without peers that do not report
+	// their loss or lose as much as this host, because that loss may be theirs.
 	all, own tally
 	// isMeasured: enough connections were made since the start to tell, or with few peers all
 	// of half a minute had no retransmits.
@@ -150,8 +151,8 @@ func (l *loss) takePeer(p *PeerResult, at time.Time) {
 	}
 }
 
-// count counts the connections, and what the peers say. One under maintenance that loses less does
-// not count: that would accuse this host.
+// count counts the connections and the peers' reports. A peer under maintenance that loses less
+// does not count, because it must not be a witness against this host.
 func (l *loss) count() {
 	l.all = l.tallied(nil)
 	better := map[string]bool{}
@@ -170,9 +171,9 @@ func (l *loss) count() {
 	}
 }
 
-// published is the share that peers read, in percent, -1 when too few connections
-// were made. It may excuse them, so that of a fault of all it has to rise at once: it is
-// that of the newest connections if that is greater.
+// published is the share of loss that peers read, in percent, or -1 after too few connections. It
+// can prevent taints at the peers, so during a fault of the whole fleet it must rise immediately:
+// it is the share of the newest connections if that is greater.
 func (l *loss) published() int {
 	if l.all.made < lossFewest {
 		return -1

@@ -32,7 +32,8 @@ func PeersResult(found []PeerResult, chosen []Peer, never int) Result {
 	return result
 }
 
-// NearlyAllRefuse reports whether so many refuse that a packet filter between may do it for them.
+// NearlyAllRefuse reports whether so many peers refuse that a packet filter on the way may refuse
+// in their name.
 func NearlyAllRefuse(refused, asked int) bool {
 	return refused >= fewestPeers && isMost(refused, asked)
 }
@@ -41,8 +42,9 @@ func NearlyAllRefuse(refused, asked int) bool {
 type reach struct {
 	suspicion suspicion
 
-	// Of all peers so many were reached, and so many others at their second port only. Of those
-	// that were reached, so many gave no answer, and of these so many made wait for it.
+	// Numbers of peers: all, those reached at the agent's port, and others reached at their second
+	// port only. Of the reached peers, silent did not answer, and of the silent ones, hung let the
+	// request time out.
 	all, reached, other, silent, hung int
 	// low: at most a fifth are reached. part: less than four fifths. blocked: a fifth or more
 	// answer at their second port only. mute: four fifths or more are silent. hangs: hung, as
@@ -80,7 +82,7 @@ func areHalves(peers []PeerResult) bool {
 	return know > 0 && 2*partly >= know
 }
 
-// accuses reports whether this host is cut off and others are well.
+// accuses reports whether this host is cut off while other hosts are healthy.
 func (p *reach) accuses() bool {
 	return p.suspicion.stage == accused && p.low.now() && p.low.often() && !p.halves
 }
@@ -103,7 +105,7 @@ func (p *reach) due(r *Round) time.Time {
 	return time.Time{}
 }
 
-// percent is what peers are told, -1 when there are too few.
+// percent is the share of reached peers that peers read, or -1 if there are too few.
 func (p *reach) percent() int {
 	if p.all < fewestPeers {
 		return -1

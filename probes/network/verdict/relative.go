@@ -2,20 +2,20 @@ package verdict
 
 import "fmt"
 
-// relative compares a class that fails here with what peers say of it. A node
-// whose pods reach no DNS should get no pods while others do.
+// relative compares a class that fails here with the peers' reports of that class. A node whose
+// pods cannot reach DNS should get no pods while the pods of other nodes can.
 type relative struct {
 	compared
-	// found is what the newest round found, among so many peers.
+	// found is the result of the newest round, with this many peers.
 	found Result
 	asked int
 }
 
-// add takes in a round. No host asks the DNS pods of its own Node. Where a part of the fleet is
-// gone with most of the DNS pods, the host of the last pod reaches none, and its peers reach that
-// one. So pods are compared only while this host reaches most of its peers. A class fails here
-// alone if enough peers know the same targets, and all report them well: of a fault that reaches
-// one host after another, some peer has it soon.
+// add adds a round. No host queries the DNS pods of its own Node. If a part of the fleet is gone
+// with most of the DNS pods, the host of the last pod reaches none while its peers reach that pod.
+// So pods are compared only while this host reaches most of its peers. A class fails here alone if
+// enough peers know the same targets and all report them as healthy: a fault that reaches one host
+// after another reaches some peer soon.
 func (c *relative) add(r *Round) {
 	c.found, c.heard, c.asked = r.Results[c.class], opinions{}, len(r.Peers)
 	var same opinions

@@ -11,38 +11,39 @@ import (
 // quietRounds without trouble or changes must pass before less is asked: as many as the verdict looks back.
 const quietRounds = streakOf
 
-// IsLeftOut reports whether a class, after so many rounds that were well, is asked in every second one only.
+// IsLeftOut reports whether a class is checked only in every second round after this many healthy
+// rounds.
 func (c Class) IsLeftOut(calm int) bool {
 	return (c == Self || c == Local) && calm >= quietRounds && calm%2 == 1
 }
 
 const (
-	// fewPeers are asked in a round in which nothing is new, per fewIn of the period: twelve peers
-	// within 20 s, and some 36 connections in a minute. The verdict on loss needs 20.
+	// fewPeers are queried in a round without changes, per fewIn of the period: twelve peers within
+	// 20 s, and about 36 connections in a minute. The verdict on loss needs 20.
 	fewPeers = 3
 	fewIn    = 5 * time.Second
 
 	// closedWait is the most between two attempts to reach a peer that was never reached.
 	closedWait = 5 * time.Minute
 	// closedAfter is for how long a peer may answer at its second port only, the kubelet's, which logs
-	// each such connection. Then the peer is one that was never reached.
+	// each such connection. After that, the peer counts as never reached.
 	closedAfter = 10 * time.Minute
 
-	// fullEvery is how often one of the peers is asked with a request, and for an answer, of a
-	// full packet while all is well. Such an exchange has 2,500 bytes more than another, and a
+	// fullEvery is the time between two exchanges of a full packet (request and answer) with one of
+	// the peers while the host is healthy. Such an exchange has 2,500 bytes more than others, and a
 	// host takes part in two of them in that time: 850 bytes more in a round of 5,600.
 	fullEvery = 30 * time.Second
 	// fullBytes is what one packet holds in most networks. Larger ones are sent less often in proportion.
 	fullBytes = 1500
 )
 
-// Rotation chooses whom of its peers a host asks in a round. Each question and each answer wakes a
-// host, which is most of what the checks of the network cost. So while nothing is new, a round asks
-// few peers, in turn. As soon as one of them has changed, the same round asks the others too, and
-// so does each round until nothing has changed for some time: the verdict on trouble never rests on
-// few peers.
+// Rotation chooses which peers a host queries in a round. Each query and each answer wakes a host,
+// which is most of the cost of the network checks. So while nothing changes, a round queries few
+// peers, in turn. As soon as one of them has changed, that round and the following ones query all
+// peers, until nothing has changed for some time. A verdict of trouble never rests on few peers.
 //
-// A peer that was never reached does not count and is no change. It is asked less and less often.
+// A peer that was never reached does not count, and is not a change. It is queried less and less
+// often.
 type Rotation struct {
 	period time.Duration
 	few    int
@@ -65,8 +66,8 @@ type Rotation struct {
 type lastAsked struct {
 	// round in which it was asked, and fullRound in which full packets were exchanged; 0: never.
 	round, fullRound int
-	// reached: it was, since it was chosen. One that never was may be closed to us. assumed: the
-	// agent before this one has reached it, and this one has not yet.
+	// reached: the peer was reached since it was chosen. A firewall may block a peer that never
+	// was. assumed: the previous agent of this host reached it, and this one has not yet.
 	reached, assumed bool
 	// passed: a full packet did, since it was chosen. Where none ever did, it may be meant so.
 	passed bool
@@ -186,8 +187,9 @@ func (t *Rotation) Take(p Peer, result PeerResult) {
 	t.last[p] = last
 }
 
-// takeFull takes in how an exchange of full packets ended, and what the peer says of its own. All peers are
-// asked in the next round after a new loss, while many lose, and when a peer begins to lose.
+// takeFull adds the result of an exchange of full packets, and the peer's report of its own. All peers are
+// queried in the next round after a new loss, while many lose packets, and when a peer begins to lose
+// packets.
 func (t *Rotation) takeFull(last *lastAsked, result *PeerResult) {
 	if losesFull(result.Answer) && !losesFull(last.result.Answer) {
 		t.fullNext = true

@@ -26,7 +26,8 @@ type PeerResult struct {
 	Answer *Answer
 	// Hangs: a connection was made, and no answer came over it in time.
 	Hangs bool
-	// Full is how the newest exchange of full packets ended. FullNow: in this round, of so many bytes.
+	// Full is the result of the newest exchange of full packets. FullNow: it took place in this
+	// round, with FullBytes.
 	Full      Passage
 	FullNow   bool
 	FullBytes int
@@ -40,9 +41,11 @@ type PeerResult struct {
 type Round struct {
 	// At is when the round began, by CLOCK_BOOTTIME.
 	At time.Time
-	// AfterGap: the host slept before this round, or the agent stood still. What was seen before is forgotten.
+	// AfterGap: the host slept before this round, or the agent stood still. Earlier results are
+	// forgotten.
 	AfterGap bool
-	// Late: the ticker or the control probe came late. What failed on such a slow host is no evidence.
+	// Late: the ticker or the control probe came late. Failures on such a slow host are not
+	// evidence.
 	Late bool
 	// Results of the classes that are on; a class that is missing is NotKnown.
 	Results map[Class]Result
@@ -56,8 +59,8 @@ type Round struct {
 // Outcome returns what a class found.
 func (r *Round) Outcome(c Class) Outcome { return r.Results[c].Outcome }
 
-// Known returns the classes of which it is known whether they are well: those that hosts are compared in
-// as the peers are told them, and the others as in this round.
+// Known returns the classes whose health is known: the compared classes as the peers read them, the
+// other classes as in this round.
 func (r *Round) Known(own *Answer) map[Class]bool {
 	known := make(map[Class]bool, len(r.Results))
 	maps.Copy(known, own.Classes)

@@ -56,9 +56,9 @@ type Consult func(context.Context, *Verdict) []Standing
 // Standing is what a Node says of itself, in the API server.
 type Standing struct {
 	Node string
-	// Excuse says in a few words why the Node does not count; empty: it does. It is not
-	// ready or about to be removed, its Lease was not renewed since it was noted, or it is
-	// cordoned and its Lease is not known to be renewed.
+	// Excuse says in a few words why the Node does not count; empty: it counts. A Node does not
+	// count if it is not ready or about to be removed, if its Lease was not renewed since it was
+	// noted, or if it is cordoned and its Lease is not known to be renewed.
 	Excuse string
 	// LeaseKnown: the Node's Lease was renewed, or long enough not renewed, since it
 	// was noted. A Node without power is Ready for most of a minute.
@@ -71,14 +71,14 @@ type Standing struct {
 // added within a version.
 type Answer struct {
 	Version int `json:"version"`
-	// Classes that are known, by name: true is well.
+	// Classes holds the known classes by name; true: healthy.
 	Classes map[Class]bool `json:"classes,omitempty"`
-	// Resolves: true, its nameservers answered without an error in the last 5 rounds; nil:
-	// not known, or the agent is of a release that takes errors for answers.
+	// Resolves: true if the agent's nameservers answered without an error in the last 5 rounds; nil
+	// if that is not known, or for a release that counted errors as answers.
 	Resolves *bool `json:"resolves,omitempty"`
-	// Full counts its exchanges of full packets with others that passed, and begins anew
-	// after some thousand: who sees it change knows that one has passed. -1: they are lost
-	// on its way to many. Nil: not known.
+	// Full counts the agent's successful exchanges of full packets, and restarts at 0 after some
+	// thousand: a change means that an exchange succeeded. -1: full packets to many peers are lost.
+	// Nil: not known.
 	Full *int `json:"full,omitempty"`
 	// Pods has the DNS pods asked in its newest round, of those it reached before: true, it reached it.
 	Pods map[netip.AddrPort]bool `json:"pods,omitempty"`
@@ -89,7 +89,8 @@ type Answer struct {
 	Reach int `json:"reach"`
 	// Levels are those decided, by condition.
 	Levels map[probes.Condition]probes.Level `json:"levels,omitempty"`
-	// Maintenance: its Node is under maintenance. It may excuse other hosts, and accuses none.
+	// Maintenance: the agent's Node is under maintenance. Its report can prevent taints of other
+	// hosts, and never cause one.
 	Maintenance bool `json:"maintenance,omitempty"`
 }
 
@@ -99,7 +100,7 @@ const AnswerVersion = 1
 // PaddingHeader asks for an answer as long as the request to /peer. Older agents ignore it.
 const PaddingHeader = "Padding"
 
-// LongestPadded is how many bytes such a request has at most, and its answer. Where packets
-// hold more, these are not full: what gets lost there is mostly larger than packets are
-// elsewhere, 1,500 bytes, so these find it.
+// LongestPadded is the most bytes of such a request and of its answer. Where packets hold more
+// (jumbo frames), these packets are not full. They still find most holes there, because such a path
+// mostly loses packets above the usual 1,500 bytes.
 const LongestPadded = 4000

@@ -35,12 +35,12 @@ func leaseLead(period time.Duration) time.Duration { return leaseTells + max(per
 // the fault.
 func suspicionWait(period time.Duration) time.Duration { return 45*time.Second + 2*period }
 
-// shortWait is the wait of a host that reaches no port of its peers, where it reached two before:
-// nobody blocks taintlet's port then, host by host. A fault of all that reaches one host after
-// another within some rounds has reached one of many peers soon, and each host suspects itself at
-// most a period and some moments after the fault. Of few peers it takes longer. A slower one takes
-// away the peers one after another, and then the wait is long. Of hosts that lost power none renews
-// its Lease.
+// shortWait is the wait of a host that reaches neither port of its peers, after it reached both:
+// then the cause is not that someone blocks taintlet's port, host by host. A fault of the whole
+// fleet that reaches one host after another within a few rounds soon reaches one of many peers, and
+// each host suspects itself at most a period and some moments after the fault. With few peers it
+// takes longer. A slower fault removes the peers one after another, and then the long wait applies.
+// Hosts that lost power do not renew their Leases.
 func shortWait(period time.Duration, peers int) time.Duration {
 	wait := 5*time.Second + max(period, 5*time.Second)
 	if peers < manyWitnesses {
@@ -73,7 +73,7 @@ type suspicion struct {
 	// without power may be Ready for minutes.
 	noted   []string
 	notedAt time.Time
-	// excused were those asked about that do not count. Others are asked about first.
+	// excused are the Nodes that were queried and do not count. Other Nodes are queried first.
 	excused map[string]bool
 	// ask has the Nodes whose Standings are awaited, since askedAt.
 	ask     []string
@@ -81,7 +81,7 @@ type suspicion struct {
 	found   census // by the last answer
 }
 
-// isShort reports whether the short wait is the one that ends next.
+// isShort reports whether the short wait ends next.
 func (s *suspicion) isShort() bool { return s.due.Before(s.long) }
 
 // jittered adds some jitter.
@@ -113,8 +113,8 @@ func portsTell(peers []PeerResult) bool {
 	return proving >= fewestPeers && 2*proving >= gone
 }
 
-// next takes in a round. low: few peers have been reached for some rounds. canPublish: the API server
-// answers; while it does not, what hosts say of themselves is not written, and every wait begins anew.
+// next adds a round. low: few peers have been reached for some rounds. canPublish: the API server
+// answers; while it does not, hosts cannot publish their suspicions, and every wait restarts.
 func (s *suspicion) next(r *Round, low, isSudden, canPublish bool) {
 	wasSilent := s.silent
 	s.silent = !canPublish
@@ -159,10 +159,10 @@ func (s *suspicion) draw(peers []PeerResult, most int) []string {
 	return nodes[:min(most, len(nodes))]
 }
 
-// answered takes in what the Nodes that were asked about say of themselves. After the short wait
-// the others may not have had the time to suspect themselves, so that none of them may, and of
-// those whose Leases were noted more than half must be known to be there. Otherwise the host waits
-// on: for Leases that the others may renew yet, or else for the end of the long wait.
+// answered adds the published states of the queried Nodes. After the short wait, other hosts may
+// not have had the time to suspect themselves. So none of them may suspect itself, and more than
+// half of the Nodes whose Leases were noted must be known to be alive. Otherwise the host continues
+// to wait: for Leases that may still be renewed, or for the end of the long wait.
 func (s *suspicion) answered(r *Round) {
 	if len(s.ask) == 0 {
 		return
@@ -173,7 +173,7 @@ func (s *suspicion) answered(r *Round) {
 		excused[node] = excused[node] || !slices.Contains(asked, node)
 	}
 	s.ask, s.noted, s.excused = nil, nil, excused
-	// Of those that were not asked about, as many are gone or excused.
+	// The same share of the Nodes that were not queried is assumed gone or not to count.
 	reached, all := reachOf(r.Peers)
 	live := float64(reached) + float64(all-reached)*float64(c.count)/float64(len(asked))
 	areWell := c.count >= fewestPeers && 2*c.well > c.count && float64(100*reached) <= lowPercent*live
@@ -202,9 +202,9 @@ type census struct {
 	excused            []string // for people
 }
 
-// countStandings counts those of the asked Nodes that answered, by what they say. Where
-// any Lease is known, a Node whose Lease was noted and is not known does not count: it
-// may be without power, and Ready for minutes. excused has those that do not count.
+// countStandings counts the queried Nodes that answered, by their published state. If any Lease is
+// known, a Node whose Lease was noted and is not known does not count: it may be without power, and
+// still Ready for minutes. excused holds the Nodes that do not count.
 func countStandings(asked, noted []string, standings []Standing) (c census, excused map[string]bool) {
 	isKnown := slices.ContainsFunc(standings, func(s Standing) bool { return s.LeaseKnown })
 	excused = map[string]bool{}
@@ -250,7 +250,7 @@ func (c census) String() string {
 	return text
 }
 
-// conclusion says what follows where this host is not accused.
+// conclusion says what the counts mean if they do not taint this host.
 func (c census) conclusion() string {
 	if c.count < fewestPeers {
 		return fmt.Sprintf("fewer than %d count, so no taint follows", fewestPeers)

@@ -28,13 +28,14 @@ type Verdict struct {
 // Evaluator turns rounds into verdicts. Time is what the rounds say, and the same rounds and seed
 // give the same verdicts. It has what the rounds since the start, or since a gap, showed.
 //
-// A peer may excuse this host, and never accuse it. A fault of all accuses nobody.
+// A peer's report can prevent a taint of this host, and never cause one. A fault of the whole fleet
+// taints no host.
 type Evaluator struct {
 	// first round since then.
 	first time.Time
 	// slow: in the newest round this host was.
 	slow bool
-	// seen has the classes that were Well since then.
+	// seen holds the classes that were Well since then.
 	seen map[Class]bool
 
 	conntrack, api streak
@@ -89,7 +90,7 @@ func (e *Evaluator) verdict(r *Round) Verdict {
 	return v
 }
 
-// take adds a round to the evidence. What failed on a slow host is none.
+// take adds a round to the evidence. Failures on a slow host are not evidence.
 func (e *Evaluator) take(r *Round) {
 	if e.first.IsZero() {
 		e.first = r.At
@@ -137,7 +138,8 @@ func (e *Evaluator) answer() Answer {
 	return a
 }
 
-// measures returns how the newest round reached the peers, how many are well, and the loss of the last 30 s.
+// measures returns how many peers the newest round reached, how many are healthy, and the loss of
+// the last 30 s.
 func (e *Evaluator) measures(r *Round) (all []probes.Measure) {
 	if len(r.Peers) > 0 {
 		answered := count(r.Peers, func(p *PeerResult) bool { return p.Answer != nil })
