@@ -55,8 +55,13 @@ func (s *State) observe(t *turn, o probes.Observation) {
 		return
 	}
 	c.onset = onset{}
-	former := c.reason()
-	c.debounce, c.since = c.debounce.Enter(target, debounce, t.now), t.now
+	s.enter(t, c, target)
+}
+
+// enter takes a condition to another level.
+func (s *State) enter(t *turn, c *condition, target probes.Level) {
+	before, former := c.debounce.Level, c.reason()
+	c.debounce, c.since = c.debounce.Enter(target, t.policy.debounce(c.name), t.now), t.now
 	if target == probes.OK || classOf(c.last) >= bad || c.decisive.Level <= probes.OK {
 		c.decisive = c.last
 	}
@@ -66,10 +71,10 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	switch {
 	case target == probes.Critical && !s.pause.observes(c.name):
 		s.eviction.at = t.now
-	case before.Level == probes.OK:
+	case before == probes.OK:
 		c.removals = describe.Removals{} // those of an earlier incident say nothing of this one
 	}
-	t.notify(Notice{Kind: LevelChanged, Condition: c.name, From: before.Level, To: target,
+	t.notify(Notice{Kind: LevelChanged, Condition: c.name, From: before, To: target,
 		Reason: c.decisive.Reason, Message: describe.Changed(c.decisive, c.last), Culprit: c.decisive.Culprit})
 }
 

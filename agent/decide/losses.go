@@ -33,9 +33,8 @@ func (s *State) countLosses(t *turn) {
 		case c == nil && isBroken: // its section was dropped from the configuration
 		case c == nil:
 			t.notifyLost(d, node.LastWriter, 1)
-		case isBroken && (c.removals.By == "" || slices.Contains(controllers(), c.removals.By)):
-			c.disputeOf(d.Level).lostAt = time.Time{} // which, perhaps, was the controller's too
-		case isBroken: // a person removed it the first time
+		case isBroken:
+			c.forgetLoss(d.Level)
 		case d.manual:
 			t.acknowledge(c, d)
 		default:
@@ -43,6 +42,13 @@ func (s *State) countLosses(t *turn) {
 		}
 	}
 	t.in.Facts.KeepPolicy = t.in.Facts.KeepPolicy && !s.IsKeepFailing()
+}
+
+// forgetLoss forgets a first removal, unless it was certainly not the node-lifecycle-controller's.
+func (c *condition) forgetLoss(level probes.Level) {
+	if c.removals.By == "" || slices.Contains(controllers(), c.removals.By) {
+		c.disputeOf(level).lostAt = time.Time{}
+	}
 }
 
 // lose counts that somebody removed a taint of the condition, and how far its rule gives way.

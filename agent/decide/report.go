@@ -54,7 +54,7 @@ func (s *State) differenceOf(t *turn, c *condition) difference {
 	}
 	shown := c.shown
 	switch {
-	case shown.level != c.debounce.Level || shown.since != c.since || shown.unrecorded != s.ledger.unrecorded:
+	case !c.isShown(s.ledger.unrecorded):
 		return isNew
 	case t.in.Node.Condition(ConditionType(c.name)) == nil:
 		return ofBad // somebody removed it
@@ -72,6 +72,11 @@ func (s *State) differenceOf(t *turn, c *condition) difference {
 		return differs
 	}
 	return same
+}
+
+// isShown reports whether the Node shows the condition's level, and whether the record has it.
+func (c *condition) isShown(unrecorded bool) bool {
+	return c.shown.level == c.debounce.Level && c.shown.since.Equal(c.since) && c.shown.unrecorded == unrecorded
 }
 
 // isQuiet reports whether a condition says no more than its value, as on the Node.

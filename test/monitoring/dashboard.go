@@ -71,11 +71,6 @@ func (q Query) isOfProcess() bool {
 	return slices.ContainsFunc(processMetrics(), func(metric string) bool { return strings.Contains(q.Expr, metric) })
 }
 
-// isOfProcess reports whether the panel shows nothing else.
-func (p Panel) isOfProcess() bool {
-	return !slices.ContainsFunc(p.Targets, func(q Query) bool { return !q.isOfProcess() })
-}
-
 // folder has what is tested here.
 const folder = "../../deploy/monitoring/"
 
