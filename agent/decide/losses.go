@@ -33,8 +33,7 @@ func (s *State) countLosses(t *turn) {
 		case c == nil && isBroken: // its section was dropped from the configuration
 		case c == nil:
 			t.notifyLost(d, node.LastWriter, 1)
-		case isBroken:
-			c.forgetLoss(d.Level)
+		case isBroken: // nobody disputes: the policy is broken
 		case d.manual:
 			t.acknowledge(c, d)
 		default:
@@ -42,13 +41,6 @@ func (s *State) countLosses(t *turn) {
 		}
 	}
 	t.in.Facts.KeepPolicy = t.in.Facts.KeepPolicy && !s.IsKeepFailing()
-}
-
-// forgetLoss forgets a first removal, unless it was certainly not the node-lifecycle-controller's.
-func (c *condition) forgetLoss(level probes.Level) {
-	if c.removals.By == "" || slices.Contains(controllers(), c.removals.By) {
-		c.disputeOf(level).lostAt = time.Time{}
-	}
 }
 
 // lose counts that somebody removed a taint of the condition, and how far its rule gives way.
