@@ -51,12 +51,12 @@ func periods() []swap {
 		"apiEvery = 59 * time.Second",
 		"distrust = time.Minute",
 		"eventEvery = 5 * time.Minute",
-		"penaltyHalfLife = time.Hour",
-		"unknownAfter = 5 * time.Minute",
 	} {
 		all = append(all, swap{p, fmt.Sprintf("%s / %d", p, pace)})
 	}
 	return append(all,
+		swap{"PenaltyHalfLife: seconds(3600)", fmt.Sprintf("PenaltyHalfLife: decide.Duration{Duration: time.Hour / %d}", pace)},
+		swap{"UnknownAfter: seconds(300)", fmt.Sprintf("UnknownAfter: decide.Duration{Duration: 5 * time.Minute / %d}", pace)},
 		swap{"ClientRate = 10", fmt.Sprintf("ClientRate = 10 * %d", pace)},
 		// It is the patience of a request too.
 		swap{"tryEvery = 10 * time.Second", "tryEvery = time.Second"})
