@@ -136,10 +136,10 @@ func defaultDebounce(badSamples, samples int) Debounce {
 		BadSamples: badSamples, Samples: samples, ClearAfter: seconds(120), MaxClearAfter: seconds(3600), CriticalAfter: seconds(60),
 		// A condition that was damped by an incident in the morning clears as soon as any other in
 		// the afternoon.
-		PenaltyHalfLife: seconds(3600),
+		PenaltyHalfLife: decide.Duration{Duration: time.Hour},
 		// Long enough for a file system or an API server that does not answer for a moment, and
 		// short enough for an alert.
-		UnknownAfter: seconds(300),
+		UnknownAfter: decide.Duration{Duration: 5 * time.Minute},
 	}}
 }
 

@@ -55,8 +55,8 @@ func periods() []swap {
 		all = append(all, swap{p, fmt.Sprintf("%s / %d", p, pace)})
 	}
 	return append(all,
-		swap{"PenaltyHalfLife: seconds(3600)", fmt.Sprintf("PenaltyHalfLife: decide.Duration{Duration: time.Hour / %d}", pace)},
-		swap{"UnknownAfter: seconds(300)", fmt.Sprintf("UnknownAfter: decide.Duration{Duration: 5 * time.Minute / %d}", pace)},
+		swap{"PenaltyHalfLife: decide.Duration{Duration: time.Hour", fmt.Sprintf("PenaltyHalfLife: decide.Duration{Duration: time.Hour / %d", pace)},
+		swap{"UnknownAfter: decide.Duration{Duration: 5 * time.Minute", fmt.Sprintf("UnknownAfter: decide.Duration{Duration: 5 * time.Minute / %d", pace)},
 		swap{"ClientRate = 10", fmt.Sprintf("ClientRate = 10 * %d", pace)},
 		// It is the patience of a request too.
 		swap{"tryEvery = 10 * time.Second", "tryEvery = time.Second"})
