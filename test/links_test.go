@@ -21,16 +21,7 @@ var (
 // anchor, to a heading of it.
 func TestLinksResolve(t *testing.T) {
 	headings, count := map[string]map[string]bool{}, 0
-	err := filepath.WalkDir("..", func(page string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "bin") {
-			return filepath.SkipDir
-		}
-		if filepath.Ext(page) != ".md" {
-			return nil
-		}
+	for _, page := range filesOf(t, ".md") {
 		for _, match := range linkPattern.FindAllStringSubmatch(fencedPattern.ReplaceAllString(readText(t, page), ""), -1) {
 			link := match[1]
 			if strings.Contains(link, ":") {
@@ -53,11 +44,31 @@ func TestLinksResolve(t *testing.T) {
 				t.Errorf("%s links %s, and that page has no such heading", page, link)
 			}
 		}
+	}
+	if count < 500 {
+		t.Errorf("only %d links were found", count)
+	}
+}
+
+// filesOf returns the files of the repository whose names have this end.
+func filesOf(t *testing.T, end string) (paths []string) {
+	t.Helper()
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "bin") {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(path, end) {
+			paths = append(paths, path)
+		}
 		return nil
 	})
-	if err != nil || count < 500 {
-		t.Errorf("%d links: %v", count, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return paths
 }
 
 // anchorsOf returns the anchors that GitHub gives to the headings of a page.

@@ -3,7 +3,6 @@ package test
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,25 +21,13 @@ var (
 // trackrecord.md without one.
 func TestNamedTestsExist(t *testing.T) {
 	files := map[string][]string{} // of each test
-	var pages []string
-	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case strings.HasSuffix(path, "_test.go"):
-			for _, match := range functionPattern.FindAllStringSubmatch(readText(t, path), -1) {
-				files[match[1]] = append(files[match[1]], path)
-			}
-		case strings.HasSuffix(path, ".md"):
-			pages = append(pages, path)
+	for _, path := range filesOf(t, "_test.go") {
+		for _, match := range functionPattern.FindAllStringSubmatch(readText(t, path), -1) {
+			files[match[1]] = append(files[match[1]], path)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	count := 0
-	for _, page := range pages {
+	for _, page := range filesOf(t, ".md") {
 		for _, match := range namedPattern.FindAllStringSubmatch(readText(t, page), -1) {
 			count++
 			name, subtest, _ := strings.Cut(match[1], "/")

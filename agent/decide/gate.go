@@ -63,8 +63,10 @@ func (s *State) whyNot(t *turn, c *condition) (held describe.Hold, until time.Ti
 	if held, until = s.gateOfTaints(t, c, probes.Degraded); held != "" || !s.wantsToEvict(t, c) {
 		return held, until, false
 	}
-	if held, until = s.gateOfTaints(t, c, probes.Critical); c.debounce.Level < probes.Critical {
+	if c.debounce.Level < probes.Critical {
 		held, until = s.gate(t, request{c: c, level: probes.Critical})
+	} else {
+		held, until = s.gateOfTaints(t, c, probes.Critical)
 	}
 	return held, until, held != ""
 }

@@ -30,10 +30,9 @@ func (s *State) countLosses(t *turn) {
 		}
 		l.lost = append(slices.Clip(l.lost), pair)
 		switch c := s.conditions.of(d.Condition); {
-		case c == nil && isBroken: // its section was dropped from the configuration
-		case c == nil:
-			t.notifyLost(d, node.LastWriter, 1)
 		case isBroken: // nobody disputes: the policy is broken
+		case c == nil: // its section was dropped from the configuration
+			t.notifyLost(d, node.LastWriter, 1)
 		case d.manual:
 			t.acknowledge(c, d)
 		default:
@@ -210,15 +209,12 @@ func (s *State) losesKept(t *turn, d DesiredTaint) bool {
 // IsKeepFailing reports whether the admission policy has failed and is not used.
 func (s *State) IsKeepFailing() bool { return s.keep != keepFailure{} }
 
-// KeepFails says that the admission policy fails, where that costs a condition its kept
-// taint; empty: it does not.
-func (s *State) KeepFails(policy *Policy, name probes.Condition) string {
+// KeepFails reports whether the admission policy fails, and a condition lacks its kept taint
+// for that.
+func (s *State) KeepFails(policy *Policy, name probes.Condition) bool {
 	isKept := func(r Rule) bool {
 		_, isReconciled := taints.LifecycleCondition(r.Taint.Pair())
 		return isReconciled && r.Condition == name && r.Level <= s.Level(name)
 	}
-	if !s.IsKeepFailing() || !slices.ContainsFunc(policy.Rules, isKept) {
-		return ""
-	}
-	return describe.KeepFailing
+	return s.IsKeepFailing() && slices.ContainsFunc(policy.Rules, isKept)
 }

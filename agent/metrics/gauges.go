@@ -93,7 +93,7 @@ func (g *scraped) showCondition(m *Metrics, name probes.Condition) {
 	for level := probes.OK; level <= probes.Critical; level++ {
 		g.level.WithLabelValues(c, level.String()).Set(one(s.Level(name) == level))
 	}
-	g.contested.WithLabelValues(c).Set(one(s.IsContested(name) || s.KeepFails(m.policy, name) != ""))
+	g.contested.WithLabelValues(c).Set(one(s.IsContested(name) || s.KeepFails(m.policy, name)))
 	g.repair.WithLabelValues(c).Set(one(s.NeedsRepair(name)))
 	if reason := label(s.Reason(name)); reason != "" {
 		g.reason.WithLabelValues(c, reason).Set(1)

@@ -34,8 +34,8 @@ type Outlook struct {
 	Would string
 	// Until is when what holds the taint back is over; zero: that is not known.
 	Until time.Time
-	// KeepFails says that the admission policy fails; empty: it does not.
-	KeepFails string
+	// KeepFails: the admission policy fails, and the condition has an own key for that.
+	KeepFails bool
 	// Clears is when the condition becomes OK if all samples until then are good; zero: the newest
 	// sample was not good.
 	Clears time.Time
@@ -114,7 +114,7 @@ func (c Condition) Node(kind string, now time.Time) taints.NodeCondition {
 			}
 			shown.Reason, since = c.SetFor, strings.TrimSpace("bad "+since)+": "+cause
 		}
-		shown.Message = join(c.Newest.Message, cmp.Or(c.held(now), c.KeepFails, c.Removals.text(now), since), c.clears(now))
+		shown.Message = join(c.Newest.Message, cmp.Or(c.held(now), keepFailing(c.KeepFails), c.Removals.text(now), since), c.clears(now))
 	case c.Braked != "":
 		shown.Status, shown.Reason = taints.ConditionUnknown, ReasonBraked
 		shown.Message += "; " + c.Braked

@@ -22,8 +22,14 @@ func Contested(by string, lost taints.Taint) string {
 	return fmt.Sprintf("%s removed %s twice within a minute; taintlet gives way until the condition has been OK. To keep taints off for good, set the annotation %s on the Node; to have them again, set and remove it", somebody(by), lost.String(), taints.PausedAnnotation)
 }
 
-// KeepFailing says in a condition, where there is no room for more, what KeepFails says.
-const KeepFailing = "an own key is used, as the policy " + taints.KeepPolicyName + " fails"
+// keepFailing says in a condition that the admission policy fails, if it does. KeepFails has
+// more words, for which a condition lacks the room.
+func keepFailing(fails bool) string {
+	if !fails {
+		return ""
+	}
+	return "an own key is used, as the policy " + taints.KeepPolicyName + " fails"
+}
 
 // KeepFails says that the admission policy did not keep a taint, and what follows.
 func KeepFails(lost taints.Pair) string {
