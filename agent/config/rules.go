@@ -115,7 +115,7 @@ func validateRule(r decide.Rule, at *field.Path) field.ErrorList {
 	return append(wrong.errs, validateTaint(r.Taint, at.Child("taint"))...)
 }
 
-// validateTaint refuses what no taint has, and keys of others.
+// validateTaint refuses impossible taints and other programs' keys.
 func validateTaint(t decide.Taint, at *field.Path) field.ErrorList {
 	wrong := refusals{at: at}
 	if t.Effect == NoTaint {

@@ -96,7 +96,7 @@ const (
 	// fail over answer again within half a minute; a call that is pending until then is Unknown.
 	blockedAfter = 30 * time.Second
 	// slowAfter is how long a write of 4 KiB may take. Slow writes count if no write was faster for
-	// a minute. A disk at its limit needs some 100 ms, and the kernel calls a task hung after 2
+	// a minute. A disk at its limit needs about 100 ms, and the kernel calls a task hung after 2
 	// minutes.
 	slowAfter = 2 * time.Second
 	// writesEvery is the time between two writes that go well. A probe that samples more often

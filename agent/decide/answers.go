@@ -36,7 +36,7 @@ func (s *State) Level(name probes.Condition) probes.Level {
 	return s.known(name).debounce.Level
 }
 
-// known returns a condition; one that is OK where the State knows none of that name.
+// known returns a condition. If the State has no condition of that name, it returns an OK one.
 func (s *State) known(name probes.Condition) *condition {
 	if c := s.conditions.of(name); c != nil {
 		return c
@@ -82,15 +82,15 @@ func (s *State) IsContested(name probes.Condition) bool {
 	return slices.ContainsFunc(c.disputes[:], dispute.isContested)
 }
 
-// What a Hold keeps a condition from.
+// The changes that a Hold keeps a condition from.
 const (
 	FromTaint    = "taint"
 	FromEviction = "eviction"
 	FromClearing = "clear"
 )
 
-// Held returns what holds a condition back, and from what, as its Node condition says;
-// empty: nothing does.
+// Held returns the cause that holds a condition back, and the change that it holds back, as its
+// Node condition shows them; empty: there is none.
 func (s *State) Held(name probes.Condition) (by describe.Hold, from string) {
 	c := s.known(name)
 	switch {
@@ -126,10 +126,9 @@ func (s *State) Reason(name probes.Condition) string {
 	return ""
 }
 
-// Shared is the level of a condition that the peers are told: the requested one, since
-// with the decided one the brake would hide from them what it holds back. While the
-// newest sample cannot tell, it is Unknown: a level decided up to an hour ago
-// (unknownAfter) would brake others.
+// Shared is the level of a condition that the peers read. It is the requested level: the decided
+// one would hide from them what the brake holds back. While the newest sample cannot tell, it is
+// Unknown: a level decided up to an hour ago (unknownAfter) would brake others.
 func (s *State) Shared(name probes.Condition) probes.Level {
 	if c := s.known(name); c.isSeen() && c.last.Level == probes.Unknown {
 		return probes.Unknown
@@ -147,6 +146,6 @@ func (s *State) Requested(name probes.Condition) probes.Level {
 	return c.debounce.Level
 }
 
-// Maintenance returns the type of the Node condition by which the Node is under
-// maintenance; empty: it is not. Peers are told.
+// Maintenance returns the type of the Node condition by which the Node is under maintenance; empty:
+// it is not. Peers read it.
 func (s *State) Maintenance() string { return s.pause.maintenance }

@@ -98,8 +98,9 @@ func (s *State) letsStand(rule *Rule) bool {
 	return !s.pause.observes(c.name) && s.asks(c, rule)
 }
 
-// asks reports whether a rule asks for its taint at the decided level, and others let it stand.
-// A taint that somebody else removes stays when the condition is OK again: it is ours, and there.
+// asks reports whether a rule asks for its taint at the decided level, and others let it stand. A
+// taint that an operator must remove stays when the condition is OK again, because it is ours and
+// on the Node.
 func (s *State) asks(c *condition, rule *Rule) bool {
 	if c.disputeOf(rule.Level).conceded != asRuled || !c.isLatched(rule) {
 		return false
@@ -137,8 +138,8 @@ func isDesired(all []DesiredTaint, p taints.Pair) bool {
 	return slices.ContainsFunc(all, func(d DesiredTaint) bool { return d.Pair == p })
 }
 
-// otherWay is the same taint as it stands where the policy is there although it
-// has gone, or is not there although it has come.
+// otherWay is the taint in the form that it has on the Node if the answer about the policy is
+// outdated: the stand-in for a kept taint, and the kept taint for a stand-in.
 func (d DesiredTaint) otherWay() DesiredTaint {
 	switch d.Via {
 	case taints.Kept:
@@ -161,14 +162,12 @@ func place(rule *Rule, facts taints.Facts) DesiredTaint {
 // IsSoft reports whether a rule asks for the taint before the condition is Degraded.
 func (d DesiredTaint) IsSoft() bool { return d.Level == probes.OK }
 
-// Cleanup returns what is desired of a Node that has no agent any
-// more: nothing of taintlet's taints, record, held annotation, conditions. A
-// taint that the kubelet's own condition asks for is left to the lifecycle
-// controller. stays are pairs that the record names and that
-// neither this configuration nor a built-in rule can produce: they may not be
-// removed. While there are any, the record stays too. The annotation
-// taintlet.dev/paused always stays: a person put it there. A record that cannot be read is
-// an error: what it names would be forgotten.
+// Cleanup returns the desired state of a Node that no longer has an agent: none of taintlet's
+// taints and conditions, no record and no held annotation. A taint that the kubelet's own condition
+// asks for is left to the lifecycle controller. stays are pairs that the record names and that
+// neither this configuration nor a built-in rule can produce: they may not be removed. While there
+// are any, the record stays too. The annotation taintlet.dev/paused always stays: a person put it
+// there. A record that cannot be read is an error: what it names would be forgotten.
 func Cleanup(policy *Policy, node *taints.Node) (desired taints.Desired, stays []taints.Pair, err error) {
 	read := Read(node)
 	if read.recordErr != nil {
@@ -188,8 +187,7 @@ func Cleanup(policy *Policy, node *taints.Node) (desired taints.Desired, stays [
 	return desired, stays, nil
 }
 
-// IsTouched reports whether a Node carries anything of taintlet's that a
-// cleanup would remove.
+// IsTouched reports whether a cleanup would remove anything from a Node.
 func IsTouched(node *taints.Node, policy *Policy) bool {
 	for _, key := range []string{taints.RecordAnnotation, taints.HeldAnnotation} {
 		if _, found := node.Annotations[key]; found {
@@ -213,8 +211,8 @@ func LastSign(node *taints.Node, policy *Policy) time.Time {
 	return last
 }
 
-// LastHeartbeat is the newest time of taintlet's conditions on a Node, by the clock of
-// the host that wrote. Zero when there are none.
+// LastHeartbeat is the newest heartbeat of taintlet's conditions on a Node, by the clock of the
+// host that wrote it. Zero when there are none.
 func LastHeartbeat(node *taints.Node, policy *Policy) (newest time.Time) {
 	for _, c := range node.Conditions {
 		if isOurs(c.Type, policy) {

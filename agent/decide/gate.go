@@ -102,8 +102,8 @@ func (s *State) allow(t *turn, c *condition, to probes.Level) bool {
 	return c.budget.take(t.policy.WriteBudget, t.now)
 }
 
-// mayDegrade notes that the samples ask for a new Degraded, asks the fleet brake about it,
-// and reports whether it may be set. People are told once when the brake holds it.
+// mayDegrade notes that the samples ask for a new Degraded, asks the fleet brake about it, and
+// reports whether it may be set. An Event reports it once when the brake holds it.
 func (s *State) mayDegrade(t *turn, c *condition) bool {
 	r, share := &c.onset, t.in.Peers.Shares[c.name]
 	if r.since.IsZero() {
@@ -165,8 +165,8 @@ func (s *State) intervalGate(t *turn, r request) (describe.Hold, time.Time) {
 	return describe.HeldEvictionInterval, again
 }
 
-// slotGate holds an eviction without a slot. One that goes on ends when the slot is lost, but
-// not when it is unknown. While the probe cannot tell, nothing else ends it. What is only
+// slotGate holds an eviction without a slot. A running eviction ends when the slot is lost, but not
+// when the slot is unknown. While the probe cannot tell, nothing else ends it. What is only
 // observed goes on as if there were a slot, and a Node of the control plane gets none.
 func (s *State) slotGate(t *turn, r request) (describe.Hold, time.Time) {
 	isObserved := r.taint == nil && s.pause.observes(r.c.name)
@@ -198,8 +198,9 @@ func (s *State) writeGate(t *turn, r request) (describe.Hold, time.Time) {
 }
 
 // isOver reports whether no write has set the taint yet, and the newest sample is good or older
-// than the end of a silence. The way to the API server may have been a part of the trouble:
-// what was decided meanwhile must not land when both are back. The next bad sample sets it.
+// than the end of a silence. The way to the API server may have been a part of the trouble, so a
+// decision from the time of the silence must not be written when both have recovered. The next bad
+// sample sets it.
 func (s *State) isOver(t *turn, d DesiredTaint) bool {
 	isSet := func(pair taints.Pair) bool { return slices.Contains(s.ledger.owned, pair) || t.in.Node.Has(pair) }
 	if d.Level == probes.OK || d.manual || isSet(d.Pair) || isSet(d.ruled) || isSet(d.standIn) {
@@ -210,11 +211,10 @@ func (s *State) isOver(t *turn, d DesiredTaint) bool {
 }
 
 const (
-	// cautiousFor is how long after a start, or after a change of the
-	// configuration, the brake is cautious. The peers may have the same wrong
-	// threshold and not have said so yet. So a new Degraded first waits for news of
-	// them, and a smaller share brakes: a sample of 12 may have less of it than
-	// the fleet.
+	// cautiousFor is how long after a start, or after a change of the configuration, the brake is
+	// cautious. The peers may have the same wrong threshold and not have said so yet. So a new
+	// Degraded first waits for their answers, and a smaller share brakes: the share among 12
+	// sampled peers may be smaller than that of the fleet.
 	cautiousFor = 5 * time.Minute
 	// cautiousNum and cautiousDen are the part of the share that brakes then.
 	cautiousNum, cautiousDen = 2, 3
@@ -230,12 +230,12 @@ const (
 // told.
 const heldUnheard describe.Hold = "Unheard"
 
-// brake says whether a new Degraded has to wait, because the peers have the
-// same condition or were not heard yet. What a large part of a fleet has at the
-// same time is more likely a wrong configuration than the hosts' trouble, and a fleet
-// without room for new pods is worse than either. So is a zone without room, where enough
-// of its hosts are peers: autoscalers and volumes know zones. This host counts as one of the
-// fleet: otherwise the share of the tainted hosts would be larger than that which brakes.
+// brake says whether a new Degraded has to wait, because the peers have the same condition or were
+// not heard yet. A condition that a large part of a fleet has at the same time is more likely a
+// wrong configuration than trouble of the hosts. A fleet without room for new pods is worse than
+// either. So is a zone without room, where enough of its hosts are peers: autoscalers and volumes
+// know zones. This host counts as one of the fleet: otherwise the share of the tainted hosts would
+// be larger than that which brakes.
 func (s *State) brake(t *turn, c *condition) (describe.Hold, time.Time) {
 	limit, peers, share := t.policy.FleetBrake, t.in.Peers, t.in.Peers.Shares[c.name]
 	percent, isCautious := limit.Percent, t.now.Sub(s.ledger.policySince) < cautiousFor
@@ -322,8 +322,8 @@ func (s *State) needsSlot(t *turn, c *condition) bool {
 // requestSlot says what the slot is needed for. It is kept until the NoExecute
 // pairs have left the Node: the slot bounds what stands, not what is desired.
 func (s *State) requestSlot(t *turn) SlotRequest {
-	// A level alone, which a record may forge, needs no slot: a taint that somebody
-	// removed is not asked for any more.
+	// A level alone, which a record may forge, needs no slot: a taint that another client removed
+	// is no longer requested.
 	for i := range t.policy.Rules {
 		rule := &t.policy.Rules[i]
 		if rule.Taint.Effect == taints.NoExecute && s.letsStand(rule) {
@@ -344,7 +344,7 @@ func (s *State) requestSlot(t *turn) SlotRequest {
 	return request
 }
 
-// notifyWaiting tells people once when an eviction waits for a slot.
+// notifyWaiting writes an Event once when an eviction waits for a slot.
 func (s *State) notifyWaiting(t *turn) {
 	waits := t.Slot == SlotRequested && t.in.Slot == SlotNone
 	if waits && !s.eviction.waits {

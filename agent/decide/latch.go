@@ -48,8 +48,8 @@ func (l *latch) isEarly() bool { return l.severity < degradedSeverity }
 // degradedSeverity is the severity at the threshold of Degraded.
 const degradedSeverity = 50
 
-// latchesOf returns copies of the latches that the policy's rules for a condition need, with
-// what is known of each.
+// latchesOf returns copies of the latches that the policy's rules for a condition need. A known
+// latch keeps its state.
 func latchesOf(policy *Policy, name probes.Condition, known []latch) (latches []latch) {
 	for i := range policy.Rules {
 		rule := &policy.Rules[i]
@@ -96,8 +96,8 @@ func (s *State) followLatches(t *turn) {
 	}
 }
 
-// latchTarget returns what the evidence asks of a latch. A condition that is not OK keeps its
-// early taint, and one that is OK has no graver value.
+// latchTarget returns what the evidence asks of a latch. A condition that is not OK keeps its early
+// taint, and an OK condition has no graver value.
 func (c *condition) latchTarget(l *latch, debounce Debounce, now time.Time) probes.Level {
 	target := l.Target(debounce, now)
 	switch {
@@ -109,9 +109,9 @@ func (c *condition) latchTarget(l *latch, debounce Debounce, now time.Time) prob
 	return target
 }
 
-// allowLatch reports whether a latch may move. What clears takes a token: an early taint one of its
-// condition, unless that cleared just now, and a value one of the Node's upkeep. A pause keeps
-// a value from rising.
+// allowLatch reports whether a latch may move. Clearing takes a token: for an early taint one of
+// its condition, unless the condition cleared just now, and for a value one of the Node's upkeep. A
+// pause keeps a value from rising.
 func (s *State) allowLatch(t *turn, c *condition, l *latch, to probes.Level) bool {
 	switch {
 	case to > probes.OK:

@@ -225,8 +225,8 @@ type Rule struct {
 	// Level is the least at which the rule asks for its taint. OK: it does so before Degraded,
 	// with the effect PreferNoSchedule or NoSchedule, and at most one rule of the condition.
 	Level probes.Level `json:"level"`
-	// Severity (1 to 100, 51 to 100 in a file) is from which on samples must be, besides the level; 0: any. 50 is
-	// the threshold of Degraded. Of several rules for one pair, that of the highest gives the value.
+	// Severity (1 to 100, in a file 51 to 100) is the least severity of the samples; 0: any. 50 is the threshold
+	// of Degraded. Of several rules for one pair, the rule with the highest severity gives the value.
 	Severity int `json:"severity,omitempty" range:"51..100"`
 	// Reasons are those for which the rule asks for its taint; none: all. For Critical they
 	// also say which samples are critical: see Policy.graded.

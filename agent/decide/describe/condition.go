@@ -19,8 +19,8 @@ const ReasonBraked = "FleetBrake"
 // samples are good: they must be good for longer, or the write budget is used up.
 const ReasonRecovering = "Recovering"
 
-// Outlook is the second half of a Node condition's message: what holds its taint back, and when it
-// clears.
+// Outlook is the second half of a Node condition's message: the cause that holds its taint back,
+// and when it clears.
 type Outlook struct {
 	// Suspicion is the reason with which the host suspects itself; empty: it does
 	// not. Its peers read that.
@@ -114,7 +114,7 @@ func (c Condition) Node(kind string, now time.Time) taints.NodeCondition {
 			}
 			shown.Reason, since = c.SetFor, strings.TrimSpace("bad "+since)+": "+cause
 		}
-		shown.Message = join(c.Newest.Message, cmp.Or(c.held(now), keepFailing(c.KeepFails), c.Removals.text(now), since), c.clears(now))
+		shown.Message = join(c.Newest.Message, cmp.Or(c.held(now), c.failingKeep(), c.Removals.text(now), since), c.clears(now))
 	case c.Braked != "":
 		shown.Status, shown.Reason = taints.ConditionUnknown, ReasonBraked
 		shown.Message += "; " + c.Braked

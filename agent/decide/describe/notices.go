@@ -22,13 +22,16 @@ func Contested(by string, lost taints.Taint) string {
 	return fmt.Sprintf("%s removed %s twice within a minute; taintlet gives way until the condition has been OK. To keep taints off for good, set the annotation %s on the Node; to have them again, set and remove it", somebody(by), lost.String(), taints.PausedAnnotation)
 }
 
-// keepFailing says in a condition that the admission policy fails, if it does. KeepFails has
-// more words, for which a condition lacks the room.
-func keepFailing(fails bool) string {
-	if !fails {
+// KeepFailing says in a condition that the admission policy fails. KeepFails has more words, for
+// which a condition lacks the room.
+const KeepFailing = "an own key is used, as the policy " + taints.KeepPolicyName + " fails"
+
+// failingKeep is KeepFailing while the policy fails, and empty otherwise.
+func (o Outlook) failingKeep() string {
+	if !o.KeepFails {
 		return ""
 	}
-	return "an own key is used, as the policy " + taints.KeepPolicyName + " fails"
+	return KeepFailing
 }
 
 // KeepFails says that the admission policy did not keep a taint, and what follows.
