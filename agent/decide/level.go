@@ -23,13 +23,10 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	if s.lacksProof(c, o) {
 		o.Hysteresis = true
 	}
-	if o.Level > probes.Unknown { // an Unknown one says nothing of reasons
-		if c.alike++; o.Reason != c.last.Reason {
-			c.alike = 1
-		}
+	if c.alike++; gistOf(o) != gistOf(c.last) {
+		c.alike = 1
 	}
 	c.last = o
-	c.compare(t.now)
 	c.learnCause(o)
 	before := c.debounce
 	policy, _ := t.policy.Condition(c.name)

@@ -164,8 +164,8 @@ func (s *State) describeRepair(t *turn) describe.Repair {
 	return d
 }
 
-// repairDifference is how that differs from what the Node shows, or is about to.
-func (s *State) repairDifference(t *turn) difference {
+// repairIsDue is how many tokens must be there before that is told.
+func (s *State) repairIsDue(t *turn) int {
 	told, next := t.in.Node.Condition(RepairType), s.describeRepair(t).Node(RepairType, t.now)
 	if last := len(s.writes.pending) - 1; last >= 0 {
 		told = &s.writes.pending[last]
@@ -173,11 +173,11 @@ func (s *State) repairDifference(t *turn) difference {
 	isTrue := func(c *taints.NodeCondition) bool { return c != nil && c.Status == taints.ConditionTrue }
 	switch {
 	case isTrue(told) != isTrue(&next):
-		return isNew
+		return atOnce
 	case told != nil && told.Status == next.Status && told.Reason == next.Reason && told.Message == next.Message:
-		return same
+		return notYet
 	case told != nil && !isTrue(&next):
-		return differs
+		return ofOK
 	}
 	return ofBad
 }

@@ -19,69 +19,61 @@ func (r *conditionWrites) follow(in Inputs) {
 	r.refresh = r.refresh || in.Refresh
 }
 
+// toldAgain is the budget of reports that only a difference is due to, and that may wait: what
+// comes and goes must not make every sample a write.
+var toldAgain = WriteBudget{Burst: 2, Interval: Duration{30 * time.Second}} //nolint:gochecknoglobals // constant
+
+// How many tokens of that budget must be there before something is told. What a condition that is
+// OK says comes half as often.
+const (
+	atOnce = iota
+	ofBad
+	ofOK
+	notYet // it waits for the heartbeat
+)
+
 // areConditionsDue reports whether the conditions are to be written: for their heartbeat, for
 // what they have to say at once, or for a difference whose turn it is. landed: the Node had the
 // last decision when this Step began. The mere value of a condition that is OK waits
-// for the heartbeat. A suspicion that begins is reported at once, since others decide by
-// it. Every other difference waits until the last report is written, and then for its turn.
+// for the heartbeat. A difference that may wait does so until the last report is written, and
+// then for its tokens.
 func (s *State) areConditionsDue(t *turn, landed bool) bool {
-	r, all := &s.writes, s.repairDifference(t)
+	r, need := &s.writes, s.repairIsDue(t)
 	for i := range s.conditions {
-		all = max(all, s.differenceOf(t, &s.conditions[i]))
+		need = min(need, s.isDue(t, &s.conditions[i]))
 	}
-	if r.refresh || all == isNew {
+	switch {
+	case r.refresh || need == atOnce:
 		return true
-	}
-	before := r.updates[0] // what may wait for its turn waits since this one
-	if all == ofBad {
-		before = r.updates[updatesEach-1]
-	}
-	mayWrite := len(r.pending) == 0 && landed && t.now.Sub(before) >= updatesWithin
-	if all == same || !t.Adopted.IsZero() || all < urgent && !mayWrite {
+	case !t.Adopted.IsZero() || !landed || len(r.pending) > 0 || r.updates.left(toldAgain, t.now) < need:
 		return false
 	}
-	copy(r.updates[1:], r.updates[:])
-	r.updates[0] = t.now
-	return true
+	return r.updates.take(toldAgain, t.now)
 }
 
-func (s *State) differenceOf(t *turn, c *condition) difference {
-	if c.shown == nil {
-		if s.adopt(t, c) {
-			return same
-		}
-		return isNew
-	}
-	shown := c.shown
+// isDue is how many tokens must be there before the condition is told. A suspicion that begins is
+// told at once, since others decide by it.
+func (s *State) isDue(t *turn, c *condition) int {
+	shown, isBad := c.shown, c.debounce.Level > probes.OK
 	switch {
-	case !c.isShown(s.ledger.unrecorded):
-		return isNew
-	case t.in.Node.Condition(ConditionType(c.name)) == nil:
-		return ofBad // somebody removed it
-	case s.isQuiet(c): // as almost always
-		return same
+	case shown == nil && s.adopt(t, c):
+		return notYet
+	case shown == nil || shown.level != c.debounce.Level:
+		return atOnce
+	case t.in.Node.Condition(ConditionType(c.name)) == nil: // somebody removed it
+		return ofBad
 	}
 	now := s.outlook(t, c)
-	isOther := !now.ReadsLike(shown.Outlook) || c.isFalse(t.now)
+	isOther := !now.ReadsLike(shown.Outlook) || gistOf(c.last) != gistOf(shown.sample) && c.alike >= t.policy.debounce(c.name).BadSamples
 	switch {
-	case now.Suspicion != "" && shown.Suspicion == "":
-		return urgent
-	case c.debounce.Level > probes.OK && isOther || s.isStale(c, t.now) || c.hasMoved():
+	case now.Unrecorded != shown.Unrecorded || now.Suspicion != "" && shown.Suspicion == "":
+		return atOnce
+	case isBad && isOther || s.isStale(c, t.now):
 		return ofBad
 	case isOther:
-		return differs
+		return ofOK
 	}
-	return same
-}
-
-// isShown reports whether the Node shows the condition's level, and whether the record has it.
-func (c *condition) isShown(unrecorded bool) bool {
-	return c.shown.level == c.debounce.Level && c.shown.since.Equal(c.since) && c.shown.unrecorded == unrecorded
-}
-
-// isQuiet reports whether a condition says no more than its value, as on the Node.
-func (s *State) isQuiet(c *condition) bool {
-	return !c.saysMore() && s.softShown(c) == "" && !s.awaitsRemoval(c) && !s.IsStarting() && c.shown.Outlook == (describe.Outlook{}) && c.falseSince.IsZero()
+	return notYet
 }
 
 // isStale reports whether the Node tells a value of a condition that is not OK for longer than
@@ -106,11 +98,11 @@ func (s *State) adopt(t *turn, c *condition) bool {
 		return false
 	}
 	o := s.outlook(t, c)
-	next := s.describe(t, c, o, c.last).Node(ConditionType(c.name), t.now)
+	next := s.describe(t, c, o).Node(ConditionType(c.name), t.now)
 	if stands.Status != next.Status || stands.Reason != next.Reason || !strings.HasSuffix(stands.Message, strings.TrimPrefix(next.Message, c.last.Message)) {
 		return false
 	}
-	s.show(c, o, c.last, t.now)
+	s.show(c, o, t.now)
 	if t.Adopted.IsZero() || stands.LastHeartbeatTime.Before(t.Adopted) {
 		t.Adopted = stands.LastHeartbeatTime
 	}
@@ -118,8 +110,8 @@ func (s *State) adopt(t *turn, c *condition) bool {
 }
 
 // show remembers what the Node's condition says.
-func (s *State) show(c *condition, o describe.Outlook, reported probes.Observation, now time.Time) {
-	c.shown = &rendered{o, c.debounce.Level, c.since, reported, s.ledger.unrecorded, now}
+func (s *State) show(c *condition, o describe.Outlook, now time.Time) {
+	c.shown = &rendered{o, c.debounce.Level, c.last, now}
 }
 
 // writeConditions renders the conditions when they are due and every probe has taken a
@@ -133,12 +125,11 @@ func (s *State) writeConditions(t *turn, landed bool) {
 	r.refresh, r.pending = false, make([]taints.NodeCondition, 0, len(s.conditions)+1)
 	for i := range s.conditions {
 		c := &s.conditions[i]
-		now, reported := s.outlook(t, c), c.reported(t.now)
-		r.pending = append(r.pending, s.describe(t, c, now, reported).Node(ConditionType(c.name), t.now))
-		s.show(c, now, reported, t.now)
-		c.compare(t.now)
+		now := s.outlook(t, c)
+		r.pending = append(r.pending, s.describe(t, c, now).Node(ConditionType(c.name), t.now))
+		s.show(c, now, t.now)
 	}
-	r.pending = append(r.pending, s.describeRepair(t).Node(RepairType, t.now)) // the last: see repairDifference
+	r.pending = append(r.pending, s.describeRepair(t).Node(RepairType, t.now)) // the last: see repairIsDue
 }
 
 // isSummaryDue reports whether the record does not say what the conditions say that are
@@ -159,7 +150,7 @@ func (s *State) isSummaryDue(t *turn) bool {
 // outlook returns what a condition waits for now.
 func (s *State) outlook(t *turn, c *condition) describe.Outlook {
 	if c.debounce.Level <= probes.OK {
-		o := describe.Outlook{Suspicion: c.suspicion(), Soft: s.softShown(c)}
+		o := describe.Outlook{Suspicion: c.suspicion(), Soft: s.softShown(c), Unrecorded: s.ledger.unrecorded}
 		switch {
 		case c.onset.braked != "":
 			o.Held = describe.HeldFleetBrake
@@ -169,7 +160,7 @@ func (s *State) outlook(t *turn, c *condition) describe.Outlook {
 		o.Starting = s.starting(t, c)
 		return o
 	}
-	o := describe.Outlook{Starting: s.starting(t, c), Blind: !c.debounce.unknownSince.IsZero(), Removals: recent(c.removals, t.now)}
+	o := describe.Outlook{Starting: s.starting(t, c), Blind: !c.debounce.unknownSince.IsZero(), Removals: recent(c.removals, t.now), Unrecorded: s.ledger.unrecorded}
 	if classOf(c.last) >= bad {
 		o.Reason, o.Culprit = c.last.Reason, c.last.Culprit.Who()
 	}
@@ -230,13 +221,13 @@ func (s *State) starting(t *turn, c *condition) describe.Starting {
 }
 
 // describe returns what the Node condition of a condition is rendered from.
-func (s *State) describe(t *turn, c *condition, o describe.Outlook, reported probes.Observation) describe.Condition {
+func (s *State) describe(t *turn, c *condition, o describe.Outlook) describe.Condition {
 	debounce := t.policy.debounce(c.name)
 	d := describe.Condition{
-		Outlook: o, Level: c.debounce.Level, Newest: c.last, Reported: reported, IsBad: classOf(c.last) >= bad,
+		Outlook: o, Level: c.debounce.Level, Newest: c.last, IsBad: classOf(c.last) >= bad,
 		SetFor: c.reason(), SetBy: c.decisive.Message, SetAt: c.debounce.SetAt, Good: c.last.Clears,
 		ClearAfter: c.debounce.ClearAfter(debounce), NoRule: !s.isRuled(t, c), Manual: s.awaitsRemoval(c),
-		Braked: c.onset.braked, Unrecorded: s.ledger.unrecorded,
+		Braked: c.onset.braked,
 	}
 	if d.NoRule && t.policy.HasRule(c.name, probes.Degraded) {
 		d.NoRuleFor = c.reason()
@@ -261,11 +252,9 @@ func (s *State) isRuled(t *turn, c *condition) bool {
 // rendered is what a Node condition was rendered with.
 type rendered struct {
 	describe.Outlook
-	level      probes.Level
-	since      time.Time
-	sample     probes.Observation
-	unrecorded bool
-	at         time.Time // when it was told
+	level  probes.Level
+	sample probes.Observation
+	at     time.Time // when it was told
 }
 
 // gist is what a sample says in one word.
@@ -323,34 +312,12 @@ type conditionWrites struct {
 	// pending are being written. They do not change until they are written: a
 	// message that moves with every sample must not make every sample a write.
 	pending []taints.NodeCondition
-	// updates are when the conditions were last written for a difference alone, the newest first.
-	updates [updatesEach]time.Time
+	// updates meters the reports of differences.
+	updates bucket
 }
 
 const (
-	// updatesEach is how many reports in updatesWithin are due to a difference alone. What comes
-	// and goes must not make every sample a write. For what a condition that is OK
-	// says, half of them. A suspicion that begins is beyond that.
-	updatesEach, updatesWithin = 2, time.Minute
 	// staleAfter and up to staleSpread more, by the name of the process, is how long the value
 	// of a condition that is not OK stands on the Node while samples have another one.
 	staleAfter, staleSpread = time.Minute, 15 * time.Second
-	// moved is how far the severity moves until the value is told anew: a quarter of
-	// the way from the threshold, which is 50, to the worst.
-	moved = 13
-	// falseAfter is how long samples must say something else than the Node until it is
-	// told: another reason, or another level. With a sample each few seconds, what the
-	// Node says is true within 30 s.
-	falseAfter = 20 * time.Second
-)
-
-// difference is how a condition, or all, differ from what the Node shows: the greatest.
-type difference int
-
-const (
-	same    difference = iota
-	differs            // something else is waited for
-	ofBad              // the condition is not OK, and that is so or its value has moved
-	urgent             // a suspicion begins
-	isNew              // the Node shows another level, or this process has shown nothing yet
 )

@@ -137,7 +137,7 @@ type condition struct {
 	// Its reason survives a restart.
 	last, decisive probes.Observation
 	// ruled are the other reasons that it has had since it was set and that rules name,
-	// separated by spaces; alike is how many samples in a row have the reason of the newest.
+	// separated by spaces; alike is how many samples in a row say what the newest says.
 	ruled string
 	alike int
 	// onset is a Degraded that was not set yet.
@@ -152,9 +152,6 @@ type condition struct {
 	// is replaced, never changed: a State is copied with each Step.
 	shown   *rendered
 	summary summary
-	// falseSince is since when the samples say something else than the Node; zero: they
-	// say the same.
-	falseSince time.Time
 	// latches of the severities that its rules name. Each Step has copies of its own.
 	latches []latch
 	// budget meters its clears, those of its early taint, and its steps up to Critical.
@@ -240,46 +237,6 @@ type onset struct {
 	braked string
 	// notified: people know that.
 	notified bool
-}
-
-// compare takes in whether the newest sample says something else than the Node.
-func (c *condition) compare(now time.Time) {
-	switch {
-	case c.shown == nil || gistOf(c.shown.sample) == gistOf(c.last):
-		c.falseSince = time.Time{}
-	case c.falseSince.IsZero():
-		c.falseSince = now
-	}
-}
-
-// reported returns the sample that the Node condition is to say: the newest one, or while
-// a condition is OK and says something else for a moment only, the one that the Node
-// shows. A heartbeat must not tell noise, which would be told again when it
-// is over.
-func (c *condition) reported(now time.Time) probes.Observation {
-	isMoment := c.shown != nil && !c.falseSince.IsZero() && !c.isFalse(now)
-	if isMoment && !c.saysMore() && !c.shown.sample.Suspicion && classOf(c.shown.sample) < bad {
-		return c.shown.sample
-	}
-	return c.last
-}
-
-// isFalse reports whether what the Node says of the condition has not been so for some
-// time.
-func (c *condition) isFalse(now time.Time) bool {
-	return !c.falseSince.IsZero() && now.Sub(c.falseSince) >= falseAfter
-}
-
-// saysMore reports whether the Node condition says more than the value.
-func (c *condition) saysMore() bool {
-	return c.debounce.Level > probes.OK || c.onset.braked != "" || c.last.Suspicion
-}
-
-// hasMoved reports whether the value is far from the one that the Node shows.
-func (c *condition) hasMoved() bool {
-	shown := c.shown.sample
-	by := c.last.Severity - shown.Severity
-	return c.debounce.Level > probes.OK && c.last.Level > probes.Unknown && shown.Level > probes.Unknown && (by >= moved || by <= -moved)
 }
 
 // suspicion is the reason with which the host suspects itself.

@@ -47,6 +47,8 @@ type Outlook struct {
 	Soft string
 	// Starting: the Node's start-up taint waits for this condition.
 	Starting Starting
+	// Unrecorded: the record does not fit on the Node.
+	Unrecorded bool
 }
 
 // Starting says why the taint with which a Node registered is still there. The zero value:
@@ -71,8 +73,8 @@ func (o Outlook) ReadsLike(other Outlook) bool {
 type Condition struct {
 	Outlook
 	Level probes.Level
-	// Newest is the newest sample, Reported that which a condition that is OK shows.
-	Newest, Reported probes.Observation
+	// Newest is the newest sample.
+	Newest probes.Observation
 	// IsBad: the newest sample is Degraded or Critical.
 	IsBad bool
 	// SetFor is the reason for which the condition was set, SetBy what was found then.
@@ -94,15 +96,13 @@ type Condition struct {
 	Braked string
 	// Manual: the taint is on the Node, and stays until an operator removes it.
 	Manual bool
-	// Unrecorded: the record does not fit on the Node.
-	Unrecorded bool
 }
 
 // Node makes the Node condition of type kind. The message of a bad one is a sentence with the value
 // and the threshold, and two clauses: the most important other fact, and what clears the taint and
 // when.
 func (c Condition) Node(kind string, now time.Time) taints.NodeCondition {
-	shown := taints.NodeCondition{Type: kind, Status: taints.ConditionFalse, Reason: c.Reported.Reason, Message: c.Reported.Message}
+	shown := taints.NodeCondition{Type: kind, Status: taints.ConditionFalse, Reason: c.Newest.Reason, Message: c.Newest.Message}
 	switch {
 	case c.Level > probes.OK:
 		shown.Status = taints.ConditionTrue
@@ -118,7 +118,7 @@ func (c Condition) Node(kind string, now time.Time) taints.NodeCondition {
 	case c.Braked != "":
 		shown.Status, shown.Reason = taints.ConditionUnknown, ReasonBraked
 		shown.Message += "; " + c.Braked
-	case c.Reported.Level == probes.Unknown:
+	case c.Newest.Level == probes.Unknown:
 		shown.Status = taints.ConditionUnknown
 	}
 	if c.Held == HeldAwaitsRemoval {
