@@ -59,33 +59,33 @@ const (
 var fields = map[string]how{
 	// For people only. What is lost: a restarted agent adopts a Node condition by its text,
 	// and so writes conditions once less. After a reboot, times count from record.At.
-	"NodeCondition.Message": {act: dropped}, "describe.Outlook": {act: dropped},
-	"condition.since": {act: dropped}, "condition.summary": {act: dropped}, "condition.removals": {act: dropped}, "rendered.since": {act: dropped},
+	"NodeCondition.Message": {act: dropped}, "rendered.Outlook": {act: dropped},
+	"condition.since": {act: dropped}, "condition.summary": {act: dropped}, "condition.removals": {act: dropped},
 	"ledger.decidedAt": {act: dropped}, "record.Time": {act: dropped}, "record.At": {act: dropped},
 	"recordCondition.summary": {act: dropped}, "Boot.At": {act: dropped}, "eviction.waits": {act: plain},
 	"Observation.Message": {act: dropped}, "condition.unknownNotified": {old: time.Hour},
-	"removals.At": {act: dropped}, "Node.ResourceVersion": {act: dropped},
-	"process.policy": {act: plain},
+	"Node.ResourceVersion": {act: dropped},
+	"process.policy":       {act: plain},
 
 	"ledger.revision": {act: revision}, "ledger.landed": {act: revision}, "ledger.plannedFor": {act: revision}, "record.Revision": {act: revision}, "active.source": {act: revision},
 	"instance.Name": {act: name}, "active.name": {act: name}, "decision.instance": {act: name},
 	"record.TokensAt": {act: sinceBoot, old: time.Second}, "record.EvictedAt": {act: sinceBoot, old: time.Hour},
 	"record.RepairEndedAt": {act: sinceBoot, old: 2 * time.Hour}, "recordCondition.TokensAt": {act: sinceBoot, old: time.Second}, "recordCondition.SetAt": {act: sinceBoot, old: 6 * time.Hour},
-	"recordDispute.Until": {act: sinceBoot, old: time.Second}, "recordDispute.LostAt": {act: sinceBoot, old: 61 * time.Second},
+	"recordDispute.LostAt": {act: sinceBoot, old: 61 * time.Second},
 
 	"recordKeep.Until": {act: sinceBoot, old: time.Second},
 
 	"Debouncer.window": {act: window}, "process.spent": {act: some},
 	"Debouncer.held": {act: atMost, old: time.Hour}, "evidence.held": {act: atMost, old: 2 * time.Minute},
 
-	"dispute.until": {old: time.Second}, "dispute.lostAt": {old: 61 * time.Second}, "bucket.fullAt": {old: time.Second},
+	"dispute.lostAt": {old: 61 * time.Second}, "bucket.fullAt": {old: time.Second},
 	"Debouncer.SetAt": {old: 6 * time.Hour}, "remembered.setAt": {act: dropped}, "Debouncer.seenAt": {old: 12 * time.Minute}, "Debouncer.unknownSince": {old: 6 * time.Minute},
-	"condition.falseSince": {old: 21 * time.Second}, "onset.since": {old: 31 * time.Second},
-	"ledger.policySince": {old: 301 * time.Second}, "eviction.at": {old: time.Hour}, "report.updates": {old: 61 * time.Second},
+	"onset.since":        {old: 31 * time.Second},
+	"ledger.policySince": {old: 301 * time.Second}, "eviction.at": {old: time.Hour},
 
 	"NodeCondition.LastHeartbeatTime": {old: 20 * time.Minute}, "NodeCondition.LastTransitionTime": {old: 20 * time.Minute},
 	"evidence.at": {old: 12 * time.Minute}, "loss.at": {old: 61 * time.Second}, "process.set": {act: dropped}, "process.seenAt": {old: 3 * time.Second},
-	"keepFailure.until": {old: time.Second}, "ledger.setAt": {old: 3 * time.Second}, "ban.until": {old: time.Second}, "judge.evictedAt": {old: time.Hour},
+	"keepFailure.until": {old: time.Second}, "ledger.setAt": {old: 3 * time.Second}, "judge.evictedAt": {old: time.Hour},
 }
 
 // veryOld is the age beyond which other times are the same: no rule looks back for longer than a day.
