@@ -21,7 +21,7 @@ func (r *conditionWrites) follow(in Inputs) {
 
 // toldAgain is the budget of reports that only a difference is due to, and that may wait: what
 // comes and goes must not make every sample a write.
-var toldAgain = WriteBudget{Burst: 2, Interval: Duration{30 * time.Second}} //nolint:gochecknoglobals // constant
+var toldAgain = WriteBudget{Burst: 2, Interval: Duration{time.Minute}} //nolint:gochecknoglobals // constant
 
 // How many tokens of that budget must be there before something is told. What a condition that is
 // OK says comes half as often.
