@@ -205,7 +205,7 @@ func LastSign(node *taints.Node, policy *Policy) time.Time {
 		return at
 	}
 	last := LastHeartbeat(node, policy)
-	if decided := readWall(Read(node).record.Time); decided.After(last) {
+	if decided := Read(node).record.Time.Time; decided.After(last) {
 		last = decided
 	}
 	return last

@@ -23,7 +23,7 @@ func FuzzStatus(f *testing.F) {
 			Annotations: map[string]string{taints.RecordAnnotation: text},
 			Conditions:  []taints.NodeCondition{{Type: kind, Status: taints.ConditionStatus(status), Reason: reason}},
 		}
-		read, err := ReadStatus(node)
+		read, err := ReadRecord(node)
 		if err != nil && (len(read.Owned) > 0 || len(read.Conditions) > 0) {
 			t.Errorf("a record that cannot be read says %+v", read)
 		}

@@ -138,7 +138,7 @@ type Decision struct {
 // Node is a Node as Step needs it: the object and its record, read once.
 type Node struct {
 	*taints.Node
-	record    record
+	record    Record
 	recordErr error
 }
 

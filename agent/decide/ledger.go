@@ -250,7 +250,7 @@ func (s *State) mayTakeOver(t *turn) bool {
 // taken over: it has decided nothing yet, or has decided on a version of the Node that was
 // not the newest. The first answer after a start may come from an API server whose cache is behind,
 // and the last write of an agent that ended may land after that answer.
-func (s *State) isBehind(r record) bool {
+func (s *State) isBehind(r Record) bool {
 	a := &s.active
 	isLater := !a.isSeen && r.Revision != a.source && reached(r.Revision, a.source)
 	return r.Revision > 0 && (s.ledger.revision == 0 || isLater)

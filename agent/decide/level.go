@@ -23,7 +23,7 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	if s.lacksProof(c, o) {
 		o.Hysteresis = true
 	}
-	if c.alike++; gistOf(o) != gistOf(c.last) {
+	if c.alike++; o.Reason != c.last.Reason {
 		c.alike = 1
 	}
 	c.last = o

@@ -146,11 +146,10 @@ func recent(r describe.Removals, now time.Time) describe.Removals {
 
 // removals are those that a record tells of.
 func (s summary) removals(now time.Time) describe.Removals {
-	at := readWall(s.RemovedAt)
-	if s.Removals <= 0 || at.IsZero() {
+	if s.Removals == 0 || s.RemovedAt.IsZero() {
 		return describe.Removals{}
 	}
-	return describe.Removals{Count: min(s.Removals, maxRemovals), By: describe.Cut(s.RemovedBy), At: earlier(at, now)}
+	return describe.Removals{Count: min(s.Removals, maxRemovals), By: s.RemovedBy, At: earlier(s.RemovedAt.Time, now)}
 }
 
 const (

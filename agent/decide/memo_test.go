@@ -12,7 +12,7 @@ import (
 // configurations. A configuration that is known is the same one again. nil keeps nothing.
 type memo struct {
 	nodes    map[string]*decide.Node
-	statuses map[string]decide.Status
+	statuses map[string]decide.Record
 	// configs are what follows from a configuration by some words.
 	configs map[configured]configured
 }
@@ -27,7 +27,7 @@ type configured struct {
 const maxMemo = 20_000
 
 func newMemo() *memo {
-	return &memo{map[string]*decide.Node{}, map[string]decide.Status{}, map[configured]configured{}}
+	return &memo{map[string]*decide.Node{}, map[string]decide.Record{}, map[configured]configured{}}
 }
 
 func (m *memo) read(node *taints.Node) *decide.Node {
@@ -49,9 +49,9 @@ func (m *memo) read(node *taints.Node) *decide.Node {
 }
 
 // status is what the record of a Node says; nothing where it cannot be read.
-func (m *memo) status(node *taints.Node) decide.Status {
+func (m *memo) status(node *taints.Node) decide.Record {
 	if m == nil {
-		s, _ := decide.ReadStatus(node) // where it cannot be read, nothing is said
+		s, _ := decide.ReadRecord(node) // where it cannot be read, nothing is said
 		return s
 	}
 	text := node.Annotations[taints.RecordAnnotation]
@@ -60,7 +60,7 @@ func (m *memo) status(node *taints.Node) decide.Status {
 		if len(m.statuses) > maxMemo {
 			clear(m.statuses)
 		}
-		s, _ = decide.ReadStatus(&taints.Node{Annotations: map[string]string{taints.RecordAnnotation: text}}) // where it cannot be read, nothing is said
+		s, _ = decide.ReadRecord(&taints.Node{Annotations: map[string]string{taints.RecordAnnotation: text}}) // where it cannot be read, nothing is said
 		m.statuses[text] = s
 	}
 	return s

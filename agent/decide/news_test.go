@@ -42,7 +42,6 @@ func TestNewsIsBounded(t *testing.T) {
 	}
 }
 
-// The value of a bad host is told anew when it has moved by a quarter of the way
 // from the threshold to the worst, and not before; that of a good one is not.
 func TestValueIsToldWhenItHasMoved(t *testing.T) {
 	s := newSim(config.Default().Policy())
@@ -97,7 +96,7 @@ func TestRecoveryIsToldAtOnceAndTrue(t *testing.T) {
 			for s.state.Level(probes.MemoryPressure) != probes.OK {
 				s.after(time.Second, sample(probes.MemoryPressure, "ok"))
 			}
-			if late := s.now.Sub(told); late < 0 || late >= 2*time.Second { // the record has whole seconds
+			if late := s.now.Sub(told.Time); late < 0 || late >= 2*time.Second { // the record has whole seconds
 				t.Fatalf("seed %d: it cleared %s after the time that was told", seed, late)
 			}
 			s.after(time.Duration(r.IntN(600))*time.Second, sample(probes.MemoryPressure, "ok"))

@@ -43,9 +43,10 @@ func (b Boot) since(t time.Time) time.Duration {
 	return cmp.Or(t.Sub(b.At), 1)
 }
 
-// record is the annotation taintlet.dev/record: all that must survive the
-// process. Fields that this release does not know are skipped.
-type record struct {
+// Record is the annotation taintlet.dev/record: all that must survive the
+// process, and what people read. Fields that this release does not know are skipped. Whoever may
+// write the annotation may forge it.
+type Record struct {
 	Version int `json:"version"`
 	// Revision grows with every decision that is written. It tells a Node that
 	// has not seen our last decision from one on which somebody undid it.
@@ -54,7 +55,7 @@ type record struct {
 	// the same for people; nothing is decided by it.
 	Boot string        `json:"boot"`
 	At   time.Duration `json:"at"`
-	Time string        `json:"time,omitempty"`
+	Time wallTime      `json:"time,omitzero"`
 	// Instance is the agent that wrote the record.
 	Instance instance `json:"instance"`
 	// Config is the hash of the configuration in force.
@@ -73,7 +74,7 @@ type record struct {
 	Keep *recordKeep `json:"keep,omitempty"`
 	// RepairEndedAt is when the host most recently no longer needed a repair.
 	RepairEndedAt time.Duration                        `json:"repairEndedAt,omitempty"`
-	Conditions    map[probes.Condition]recordCondition `json:"conditions"`
+	Conditions    map[probes.Condition]RecordCondition `json:"conditions"`
 }
 
 // instance is one run of the agent.
@@ -81,16 +82,36 @@ type instance struct {
 	Name string `json:"name"`
 }
 
-type recordCondition struct {
+// RecordCondition is what a Record says of one condition.
+type RecordCondition struct {
+	remembered
+	Dispute map[string]recordDispute `json:"dispute,omitempty"` // by level
+	summary
+}
+
+// remembered is what the record has to remember of a condition: it is written when that changes.
+// What else it says changes with that, or may wait.
+type remembered struct {
 	Level   probes.Level  `json:"level"`
 	Penalty float64       `json:"penalty,omitempty"`
 	SetAt   time.Duration `json:"setAt,omitempty"`
 	Reason  string        `json:"reason,omitempty"` // of the sample that set it
 	Ruled   string        `json:"ruled,omitempty"`  // other reasons since then
 	// TokensAt is when the condition's bucket is full again.
-	TokensAt time.Duration            `json:"tokensAt,omitempty"`
-	Dispute  map[string]recordDispute `json:"dispute,omitempty"` // by level
-	summary
+	TokensAt time.Duration `json:"tokensAt,omitempty"`
+	stages   [3]concession // see Dispute
+}
+
+func (c *condition) remembered(boot Boot) remembered {
+	return remembered{
+		Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: boot.since(c.debounce.SetAt), Reason: c.reason(), Ruled: c.ruled,
+		TokensAt: boot.since(c.budget.fullAt), stages: [3]concession{c.disputes[0].conceded, c.disputes[1].conceded, c.disputes[2].conceded},
+	}
+}
+
+// IsDisputed reports whether others removed a taint of the condition, and taintlet has given way.
+func (c RecordCondition) IsDisputed() bool {
+	return slices.ContainsFunc(disputed(), func(level probes.Level) bool { return dispute{conceded: c.Dispute[level.String()].Stage}.isContested() })
 }
 
 type recordDispute struct {
@@ -105,33 +126,35 @@ type recordKeep struct {
 }
 
 // parseRecord reads the annotation. An absent one is an empty record.
-func parseRecord(text string) (record, error) {
+func parseRecord(text string) (Record, error) {
 	switch {
 	case text == "":
-		return record{}, nil
+		return Record{}, nil
 	case len(text) > maxRecord:
-		return record{}, fmt.Errorf("annotation %s: %d bytes, more than %d", taints.RecordAnnotation, len(text), maxRecord)
+		return Record{}, fmt.Errorf("annotation %s: %d bytes, more than %d", taints.RecordAnnotation, len(text), maxRecord)
 	}
-	var r record
+	var r Record
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		var v struct{ Version int }
 		if json.Unmarshal([]byte(text), &v) == nil && v.Version > recordVersion {
-			return record{}, errNewer
+			return Record{}, errNewer
 		}
-		return record{}, fmt.Errorf("annotation %s: %s", taints.RecordAnnotation, describe.Cut(err.Error()))
+		return Record{}, fmt.Errorf("annotation %s: %s", taints.RecordAnnotation, describe.Cut(err.Error()))
 	}
 	switch {
 	case r.Version > recordVersion:
-		return record{}, errNewer
+		return Record{}, errNewer
 	case r.Version != recordVersion:
-		return record{}, fmt.Errorf("annotation %s: version %d is not %d", taints.RecordAnnotation, r.Version, recordVersion)
+		return Record{}, fmt.Errorf("annotation %s: version %d is not %d", taints.RecordAnnotation, r.Version, recordVersion)
 	case r.Revision == 0:
-		return record{}, fmt.Errorf("annotation %s: no revision", taints.RecordAnnotation)
+		return Record{}, fmt.Errorf("annotation %s: no revision", taints.RecordAnnotation)
 	}
 	for condition, c := range r.Conditions {
 		if c.Level == probes.Unknown || math.IsNaN(c.Penalty) || c.Penalty < 0 {
-			return record{}, fmt.Errorf("annotation %s: impossible state of %s", taints.RecordAnnotation, describe.Cut(string(condition)))
+			return Record{}, fmt.Errorf("annotation %s: impossible state of %s", taints.RecordAnnotation, describe.Cut(string(condition)))
 		}
+		c.HeldBy, c.Flaps, c.Removals, c.RemovedBy = c.HeldBy.Known(), max(0, c.Flaps), max(0, c.Removals), describe.Cut(c.RemovedBy)
+		r.Conditions[condition] = c
 	}
 	return r, nil
 }
@@ -182,7 +205,7 @@ func (b Boot) keep(f keepFailure) *recordKeep {
 // After a reboot it is unknown how long the host was down. Every event counts
 // as older by the time since the boot and no more, so that nothing is over too
 // early, whatever the wall clock says.
-func (r record) timeline(boot Boot, now time.Time) timeline {
+func (r *Record) timeline(boot Boot, now time.Time) timeline {
 	if r.Boot == boot.ID {
 		return timeline{boot.At.Add, now}
 	}
@@ -190,7 +213,7 @@ func (r record) timeline(boot Boot, now time.Time) timeline {
 }
 
 // String writes the annotation.
-func (r record) String() string {
+func (r Record) String() string {
 	text, err := json.Marshal(r)
 	if err != nil { // unreachable: no field of the record can fail
 		return ""
@@ -203,13 +226,13 @@ func (r record) String() string {
 const maxPenalty = 32
 
 // record returns what the next process has to know.
-func (s *State) record(owned []taints.Pair) record {
-	r := record{
+func (s *State) record(owned []taints.Pair) Record {
+	r := Record{
 		Version:       recordVersion,
 		Revision:      s.ledger.revision,
 		Boot:          s.boot.ID,
 		At:            s.ledger.decidedAt.Sub(s.boot.At),
-		Time:          wallText(s.ledger.decidedAt),
+		Time:          wall(s.ledger.decidedAt),
 		Instance:      instance{s.active.name},
 		Config:        s.ledger.policy.Hash,
 		EvictedAt:     s.boot.since(s.eviction.at),
@@ -218,7 +241,7 @@ func (s *State) record(owned []taints.Pair) record {
 		TokensAt:      s.boot.since(s.upkeep.fullAt),
 		Keep:          s.boot.keep(s.keep),
 		RepairEndedAt: s.boot.since(s.repairEndedAt),
-		Conditions:    make(map[probes.Condition]recordCondition, len(s.conditions)),
+		Conditions:    make(map[probes.Condition]RecordCondition, len(s.conditions)),
 	}
 	for _, d := range s.ledger.desired {
 		if d.IsSoft() {
@@ -230,7 +253,7 @@ func (s *State) record(owned []taints.Pair) record {
 	}
 	for i := range s.conditions {
 		c := &s.conditions[i]
-		entry := recordCondition{Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: s.boot.since(c.debounce.SetAt), Reason: c.reason(), Ruled: c.ruled, TokensAt: s.boot.since(c.budget.fullAt), summary: c.summary}
+		entry := RecordCondition{remembered: c.remembered(s.boot), summary: c.summary}
 		for _, level := range disputed() {
 			if d := *c.disputeOf(level); d != (dispute{}) {
 				if entry.Dispute == nil {
@@ -250,7 +273,7 @@ func (s *State) record(owned []taints.Pair) record {
 func (s *State) isRevisionDue(t *turn) bool {
 	l := &s.ledger
 	for i := range s.conditions {
-		if c := &s.conditions[i]; c.remembered() != c.recorded {
+		if c := &s.conditions[i]; c.remembered(s.boot) != c.recorded {
 			return true
 		}
 	}
@@ -272,7 +295,7 @@ func (s *State) revise(t *turn) {
 	l.decided = decision{l.uid, s.active.name, s.upkeep, l.desired, s.startup.freed, s.repairEndedAt, s.keep}
 	for i := range s.conditions {
 		c := &s.conditions[i]
-		c.recorded, c.summary = c.remembered(), c.summarize(s.outlook(t, c), s.boot, t.now)
+		c.recorded, c.summary = c.remembered(s.boot), c.summarize(s.outlook(t, c), s.boot, t.now)
 	}
 }
 
@@ -307,7 +330,7 @@ func (s *State) restore(t *turn) {
 		}
 		c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt = entry.Level, min(entry.Penalty, maxPenalty), past(entry.SetAt)
 		c.budget = bucket{line.when(entry.TokensAt)}.within(t.policy.WriteBudget, t.now)
-		c.since = earlier(readWall(entry.Since), t.now)
+		c.since = earlier(entry.Since.Time, t.now)
 		c.removals = entry.removals(t.now)
 		if entry.Level > probes.OK {
 			if reason := describe.Cut(entry.Reason); c.decisive.Reason != reason {
@@ -329,79 +352,34 @@ func (s *State) restore(t *turn) {
 	s.restoreLatches(t)
 }
 
-// Status is what a Node's record and conditions say to people.
-type Status struct {
-	// Agent is the name of the instance that wrote the record.
-	Agent string
-	// Config is the hash of the configuration that it uses; empty: it does not say so.
-	Config string
-	// Owned are the pairs that the record names as taintlet's.
-	Owned []taints.Pair
-	// Soft has the soft taints of the record, by pair, with their conditions.
-	Soft map[taints.Pair]probes.Condition
-	// KeepFails says that the admission policy fails; empty: the agent did not notice that.
-	KeepFails string
-	// Conditions has those of the record, by name.
-	Conditions map[probes.Condition]ConditionStatus
+// KeepFails says that the admission policy fails; empty: the agent did not notice that.
+func (r *Record) KeepFails() string {
+	if !r.Keep.isPossible() {
+		return ""
+	}
+	return describe.KeepFails(r.Keep.Lost)
 }
 
-// ConditionStatus is what a record says of one condition.
-type ConditionStatus struct {
-	Level probes.Level
-	// Since is when the level last changed; zero: not known.
-	Since time.Time
-	// ClearsAt is when the condition clears if every sample is good until then;
-	// zero: the newest sample told was not good.
-	ClearsAt time.Time
-	// HeldBy is what keeps the condition from its taint, from an eviction or from
-	// clearing; empty: nothing.
-	HeldBy describe.Hold
-	// Flaps is how often the condition was set most recently, as damping counts it.
-	Flaps int
-	// Removals is how often others removed taints of the condition, until a day after the
-	// newest removal. RemovedBy is the field manager of the newest, empty where the API
-	// server did not know it, and RemovedAt is when that was noticed.
-	Removals  int
-	RemovedBy string
-	RemovedAt time.Time
-	// Disputed: others removed a taint of the condition, and taintlet has given way.
-	Disputed bool
-}
-
-// ReadStatus reads what a Node's record says. All of it is for people: whoever may
-// write the annotation may forge it. The error says why it cannot be read.
-func ReadStatus(node *taints.Node) (Status, error) {
+// ReadRecord reads what a Node's record, and its condition while the fleet brake holds it, say to
+// people. The error says why it cannot be read; an absent record is empty.
+func ReadRecord(node *taints.Node) (Record, error) {
 	r, err := parseRecord(node.Annotations[taints.RecordAnnotation])
 	if err != nil {
-		return Status{}, err
-	}
-	s := Status{
-		Agent: r.Instance.Name, Config: r.Config, Owned: r.Owned,
-		Conditions: make(map[probes.Condition]ConditionStatus, len(r.Conditions)), Soft: make(map[taints.Pair]probes.Condition, len(r.Early)),
-	}
-	if r.Keep.isPossible() {
-		s.KeepFails = describe.KeepFails(r.Keep.Lost)
-	}
-	for name, pair := range r.Early {
-		s.Soft[pair] = name
-	}
-	for name, c := range r.Conditions {
-		s.Conditions[name] = ConditionStatus{
-			Level: c.Level, Since: readWall(c.Since), ClearsAt: readWall(c.ClearsAt), HeldBy: c.HeldBy.Known(), Flaps: max(0, c.Flaps),
-			Removals: max(0, c.Removals), RemovedBy: describe.Cut(c.RemovedBy), RemovedAt: readWall(c.RemovedAt),
-			Disputed: slices.ContainsFunc(disputed(), func(level probes.Level) bool { return dispute{conceded: c.Dispute[level.String()].Stage}.isContested() }),
-		}
+		return Record{}, err
 	}
 	for i := range node.Conditions { // the record does not say it: it comes and goes
 		shown := &node.Conditions[i]
 		name, isOurs := conditionName(shown.Type)
 		if isOurs && shown.Reason == describe.ReasonBraked {
-			c := s.Conditions[name]
+			c := r.Conditions[name]
 			c.Level, c.HeldBy = max(c.Level, probes.OK), describe.HeldFleetBrake
-			s.Conditions[name] = c
+			if r.Conditions == nil {
+				r.Conditions = map[probes.Condition]RecordCondition{}
+			}
+			r.Conditions[name] = c
 		}
 	}
-	return s, nil
+	return r, nil
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -418,19 +396,15 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// wallText writes a time for people, empty for none.
-func wallText(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
-}
+// wallTime is a time for people, in seconds. What cannot be read is none.
+type wallTime struct{ time.Time }
 
-// readWall reads a time for people; zero when it cannot be read.
-func readWall(text string) time.Time {
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return time.Time{}
+func wall(t time.Time) wallTime { return wallTime{t.UTC().Truncate(time.Second)} }
+
+// UnmarshalJSON reads the form of time.RFC3339.
+func (w *wallTime) UnmarshalJSON(text []byte) error {
+	if w.Time.UnmarshalJSON(text) != nil {
+		w.Time = time.Time{}
 	}
-	return at
+	return nil
 }

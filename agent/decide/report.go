@@ -40,6 +40,7 @@ const (
 func (s *State) areConditionsDue(t *turn, landed bool) bool {
 	r, need := &s.writes, s.repairIsDue(t)
 	for i := range s.conditions {
+		s.conditions[i].hear(t.now)
 		need = min(need, s.isDue(t, &s.conditions[i]))
 	}
 	switch {
@@ -64,7 +65,7 @@ func (s *State) isDue(t *turn, c *condition) int {
 		return ofBad
 	}
 	now := s.outlook(t, c)
-	isOther := !now.ReadsLike(shown.Outlook) || gistOf(c.last) != gistOf(shown.sample) && c.alike >= t.policy.debounce(c.name).BadSamples
+	isOther := !now.ReadsLike(shown.Outlook) || !c.saysMore() && gistOf(c.said) != gistOf(shown.sample)
 	switch {
 	case now.Unrecorded != shown.Unrecorded || now.Suspicion != "" && shown.Suspicion == "":
 		return atOnce
@@ -99,7 +100,7 @@ func (s *State) adopt(t *turn, c *condition) bool {
 	}
 	o := s.outlook(t, c)
 	next := s.describe(t, c, o).Node(ConditionType(c.name), t.now)
-	if stands.Status != next.Status || stands.Reason != next.Reason || !strings.HasSuffix(stands.Message, strings.TrimPrefix(next.Message, c.last.Message)) {
+	if stands.Status != next.Status || stands.Reason != next.Reason || !strings.HasSuffix(stands.Message, strings.TrimPrefix(next.Message, c.said.Message)) {
 		return false
 	}
 	s.show(c, o, t.now)
@@ -111,7 +112,7 @@ func (s *State) adopt(t *turn, c *condition) bool {
 
 // show remembers what the Node's condition says.
 func (s *State) show(c *condition, o describe.Outlook, now time.Time) {
-	c.shown = &rendered{o, c.debounce.Level, c.last, now}
+	c.shown = &rendered{o, c.debounce.Level, c.said, now}
 }
 
 // writeConditions renders the conditions when they are due and every probe has taken a
@@ -224,7 +225,7 @@ func (s *State) starting(t *turn, c *condition) describe.Starting {
 func (s *State) describe(t *turn, c *condition, o describe.Outlook) describe.Condition {
 	debounce := t.policy.debounce(c.name)
 	d := describe.Condition{
-		Outlook: o, Level: c.debounce.Level, Newest: c.last, IsBad: classOf(c.last) >= bad,
+		Outlook: o, Level: c.debounce.Level, Newest: c.said, IsBad: classOf(c.last) >= bad,
 		SetFor: c.reason(), SetBy: c.decisive.Message, SetAt: c.debounce.SetAt, Good: c.last.Clears,
 		ClearAfter: c.debounce.ClearAfter(debounce), NoRule: !s.isRuled(t, c), Manual: s.awaitsRemoval(c),
 		Braked: c.onset.braked,
@@ -282,17 +283,17 @@ const flapsFor = time.Hour
 type summary struct {
 	// Since is when the level last changed, ClearsAt when the condition clears if
 	// every sample is good until then.
-	Since    string `json:"since,omitempty"`
-	ClearsAt string `json:"clearsAt,omitempty"`
+	Since    wallTime `json:"since,omitzero"`
+	ClearsAt wallTime `json:"clearsAt,omitzero"`
 	// HeldBy says what holds the condition back.
 	HeldBy describe.Hold `json:"heldBy,omitempty"`
 	// Flaps is how often the condition was set most recently.
 	Flaps int `json:"flaps,omitempty"`
 	// Removals is how often others removed its taints, RemovedBy the field manager of the
 	// newest removal, and RemovedAt when that was noticed.
-	Removals  int    `json:"removals,omitempty"`
-	RemovedBy string `json:"removedBy,omitempty"`
-	RemovedAt string `json:"removedAt,omitempty"`
+	Removals  int      `json:"removals,omitempty"`
+	RemovedBy string   `json:"removedBy,omitempty"`
+	RemovedAt wallTime `json:"removedAt,omitzero"`
 	// FaultSince is since when there is a fault that a repair of the host cures, from the
 	// host's boot. A restarted agent reads it.
 	FaultSince time.Duration `json:"faultSince,omitempty"`
@@ -320,4 +321,7 @@ const (
 	// staleAfter and up to staleSpread more, by the name of the process, is how long the value
 	// of a condition that is not OK stands on the Node while samples have another one.
 	staleAfter, staleSpread = time.Minute, 15 * time.Second
+	// otherFor is how long samples must say something else until it is told: another reason, or
+	// another level. With a sample each few seconds, what the Node says is true within 30 s.
+	otherFor = 20 * time.Second
 )

@@ -144,7 +144,7 @@ func TestRecordSaysWhichConfigurationIsInForce(t *testing.T) {
 	for range 10 {
 		s.after(time.Second, sample(probes.MemoryPressure, "ok"))
 	}
-	status, err := decide.ReadStatus(s.read.Node)
+	status, err := decide.ReadRecord(s.read.Node)
 	if err != nil || status.Config != "newest" || nodes != 1 || conditions != 0 {
 		t.Errorf("%v, configuration %q after %d writes with %d conditions", err, status.Config, nodes, conditions)
 	}

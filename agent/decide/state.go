@@ -137,7 +137,7 @@ type condition struct {
 	// Its reason survives a restart.
 	last, decisive probes.Observation
 	// ruled are the other reasons that it has had since it was set and that rules name,
-	// separated by spaces; alike is how many samples in a row say what the newest says.
+	// separated by spaces; alike is how many samples in a row have the reason of the newest.
 	ruled string
 	alike int
 	// onset is a Degraded that was not set yet.
@@ -152,6 +152,10 @@ type condition struct {
 	// is replaced, never changed: a State is copied with each Step.
 	shown   *rendered
 	summary summary
+	// said is what its Node condition is to say: see hear. otherSince is since when the samples
+	// say something else; zero: they do not.
+	said       probes.Observation
+	otherSince time.Time
 	// latches of the severities that its rules name. Each Step has copies of its own.
 	latches []latch
 	// budget meters its clears, those of its early taint, and its steps up to Critical.
@@ -163,22 +167,6 @@ type condition struct {
 // disputeOf returns where the dispute of a level's rule is kept.
 func (c *condition) disputeOf(level probes.Level) *dispute {
 	return &c.disputes[level-probes.OK]
-}
-
-// remembered is what the record has to remember of a condition. What else it says
-// changes with that, or may wait.
-type remembered struct {
-	level   probes.Level
-	penalty float64
-	setAt   time.Time
-	budget  bucket
-	reason  string
-	ruled   string
-	stages  [3]concession
-}
-
-func (c *condition) remembered() remembered {
-	return remembered{c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt, c.budget, c.reason(), c.ruled, [3]concession{c.disputes[0].conceded, c.disputes[1].conceded, c.disputes[2].conceded}}
 }
 
 // reason is that for which the condition is not OK; empty: it is.
@@ -215,7 +203,7 @@ func (all conditions) following(policy *Policy, now time.Time) conditions {
 			*c = *known
 		} else {
 			*c = condition{name: name, debounce: Debouncer{Level: probes.OK}}
-			c.recorded = c.remembered()
+			c.recorded = c.remembered(Boot{})
 		}
 		c.budget = c.budget.within(policy.WriteBudget, now)
 		c.latches = latchesOf(policy, name, c.latches)
@@ -239,6 +227,24 @@ type onset struct {
 	notified bool
 }
 
+// hear takes in what the Node condition is to say: the newest sample, or while a condition is OK
+// and says something else for a moment only, what it said before. A heartbeat must not tell
+// noise, which would be told again when it is over.
+func (c *condition) hear(now time.Time) {
+	isSame := gistOf(c.last) == gistOf(c.said) || c.said.Condition == ""
+	switch {
+	case isSame || c.saysMore() || c.said.Suspicion || !c.otherSince.IsZero() && now.Sub(c.otherSince) >= otherFor:
+		c.said, c.otherSince = c.last, time.Time{}
+	case c.otherSince.IsZero():
+		c.otherSince = now
+	}
+}
+
+// saysMore reports whether the Node condition says more than the value.
+func (c *condition) saysMore() bool {
+	return c.debounce.Level > probes.OK || c.onset.braked != "" || c.last.Suspicion
+}
+
 // suspicion is the reason with which the host suspects itself.
 func (c *condition) suspicion() string {
 	if c.last.Suspicion && c.last.Level == probes.Unknown && c.debounce.Level == probes.OK {
@@ -251,8 +257,8 @@ func (c *condition) suspicion() string {
 func (c *condition) summarize(o describe.Outlook, boot Boot, now time.Time) summary {
 	removals := recent(c.removals, now)
 	next := summary{
-		Since: wallText(c.since), ClearsAt: wallText(o.Clears), HeldBy: o.Held, Flaps: c.debounce.flaps(),
-		Removals: removals.Count, RemovedBy: removals.By, RemovedAt: wallText(removals.At), FaultSince: boot.since(c.fault.SetAt),
+		Since: wall(c.since), ClearsAt: wall(o.Clears), HeldBy: o.Held, Flaps: c.debounce.flaps(),
+		Removals: removals.Count, RemovedBy: removals.By, RemovedAt: wall(removals.At), FaultSince: boot.since(c.fault.SetAt),
 	}
 	if c.debounce.Level == probes.OK && now.Sub(c.debounce.SetAt) >= flapsFor {
 		next.Flaps = 0

@@ -61,16 +61,16 @@ var fields = map[string]how{
 	// and so writes conditions once less. After a reboot, times count from record.At.
 	"NodeCondition.Message": {act: dropped}, "rendered.Outlook": {act: dropped},
 	"condition.since": {act: dropped}, "condition.summary": {act: dropped}, "condition.removals": {act: dropped},
-	"ledger.decidedAt": {act: dropped}, "record.Time": {act: dropped}, "record.At": {act: dropped},
-	"recordCondition.summary": {act: dropped}, "Boot.At": {act: dropped}, "eviction.waits": {act: plain},
+	"ledger.decidedAt": {act: dropped}, "Record.Time": {act: dropped}, "Record.At": {act: dropped},
+	"RecordCondition.summary": {act: dropped}, "Boot.At": {act: dropped}, "eviction.waits": {act: plain},
 	"Observation.Message": {act: dropped}, "condition.unknownNotified": {old: time.Hour},
 	"Node.ResourceVersion": {act: dropped},
 	"process.policy":       {act: plain},
 
-	"ledger.revision": {act: revision}, "ledger.landed": {act: revision}, "ledger.plannedFor": {act: revision}, "record.Revision": {act: revision}, "active.source": {act: revision},
+	"ledger.revision": {act: revision}, "ledger.landed": {act: revision}, "ledger.plannedFor": {act: revision}, "Record.Revision": {act: revision}, "active.source": {act: revision},
 	"instance.Name": {act: name}, "active.name": {act: name}, "decision.instance": {act: name},
-	"record.TokensAt": {act: sinceBoot, old: time.Second}, "record.EvictedAt": {act: sinceBoot, old: time.Hour},
-	"record.RepairEndedAt": {act: sinceBoot, old: 2 * time.Hour}, "recordCondition.TokensAt": {act: sinceBoot, old: time.Second}, "recordCondition.SetAt": {act: sinceBoot, old: 6 * time.Hour},
+	"Record.TokensAt": {act: sinceBoot, old: time.Second}, "Record.EvictedAt": {act: sinceBoot, old: time.Hour},
+	"Record.RepairEndedAt": {act: sinceBoot, old: 2 * time.Hour}, "remembered.TokensAt": {act: sinceBoot, old: time.Second}, "remembered.SetAt": {act: sinceBoot, old: 6 * time.Hour},
 	"recordDispute.LostAt": {act: sinceBoot, old: 61 * time.Second},
 
 	"recordKeep.Until": {act: sinceBoot, old: time.Second},
@@ -79,7 +79,7 @@ var fields = map[string]how{
 	"Debouncer.held": {act: atMost, old: time.Hour}, "evidence.held": {act: atMost, old: 2 * time.Minute},
 
 	"dispute.lostAt": {old: 61 * time.Second}, "bucket.fullAt": {old: time.Second},
-	"Debouncer.SetAt": {old: 6 * time.Hour}, "remembered.setAt": {act: dropped}, "Debouncer.seenAt": {old: 12 * time.Minute}, "Debouncer.unknownSince": {old: 6 * time.Minute},
+	"Debouncer.SetAt": {old: 6 * time.Hour}, "Debouncer.seenAt": {old: 12 * time.Minute}, "Debouncer.unknownSince": {old: 6 * time.Minute},
 	"onset.since":        {old: 31 * time.Second},
 	"ledger.policySince": {old: 301 * time.Second}, "eviction.at": {old: time.Hour},
 

@@ -12,10 +12,22 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
+// toldText is what a record says of a condition to people.
+type toldText struct {
+	Level           probes.Level
+	Since, ClearsAt time.Time
+	HeldBy          describe.Hold
+	Flaps           int
+}
+
+func toldOf(c decide.RecordCondition) toldText {
+	return toldText{c.Level, c.Since.Time, c.ClearsAt.Time, c.HeldBy, c.Flaps}
+}
+
 // memory returns what the Node's record says of memory.
-func (s *sim) memory(t *testing.T) decide.ConditionStatus {
+func (s *sim) memory(t *testing.T) decide.RecordCondition {
 	t.Helper()
-	status, err := decide.ReadStatus(s.read.Node)
+	status, err := decide.ReadRecord(s.read.Node)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,12 +39,12 @@ func (s *sim) memory(t *testing.T) decide.ConditionStatus {
 func TestRecordTellsPeopleWhatTheyAsk(t *testing.T) {
 	s := newSim(config.Default().Policy())
 	seenAll(s)
-	if status, err := decide.ReadStatus(s.read.Node); err != nil || status.Agent != "" {
+	if status, err := decide.ReadRecord(s.read.Node); err != nil || status.Instance.Name != "" {
 		t.Errorf("a Node without a record: %+v %v", status, err)
 	}
 	s.after(time.Second, sample(probes.MemoryPressure, "certain"))
 	set := s.now
-	if got := s.memory(t); got != (decide.ConditionStatus{Level: probes.Degraded, Since: set, Flaps: 1}) {
+	if got := toldOf(s.memory(t)); got != (toldText{Level: probes.Degraded, Since: set, Flaps: 1}) {
 		t.Errorf("bad: %+v", got)
 	}
 	s.after(time.Second, sample(probes.MemoryPressure, "ok"))
@@ -40,13 +52,13 @@ func TestRecordTellsPeopleWhatTheyAsk(t *testing.T) {
 	for range 10 {
 		s.after(time.Second, sample(probes.MemoryPressure, "ok"))
 	}
-	want := decide.ConditionStatus{Level: probes.Degraded, Since: set, ClearsAt: good.Add(2 * time.Minute), Flaps: 1}
-	if got := s.memory(t); got != want {
+	want := toldText{Level: probes.Degraded, Since: set, ClearsAt: good.Add(2 * time.Minute), Flaps: 1}
+	if got := toldOf(s.memory(t)); got != want {
 		t.Errorf("good again: %+v, want %+v", got, want)
 	}
 	s.edit(func(n *taints.Node) { n.Annotations[taints.PausedAnnotation] = "true"; n.Taints = nil })
 	s.after(time.Minute, sample(probes.MemoryPressure, "bad"))
-	if got := s.memory(t); got != (decide.ConditionStatus{Level: probes.Degraded, Since: set, HeldBy: describe.HeldPaused, Flaps: 1}) {
+	if got := toldOf(s.memory(t)); got != (toldText{Level: probes.Degraded, Since: set, HeldBy: describe.HeldPaused, Flaps: 1}) {
 		t.Errorf("paused: %+v", got)
 	}
 	s.restart(false, 0)
@@ -73,7 +85,7 @@ func TestForgedTextForPeopleDecidesNothing(t *testing.T) {
 				if i > 0 {
 					conditions += ","
 				}
-				status, err := decide.ReadStatus(n)
+				status, err := decide.ReadRecord(n)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -147,6 +147,6 @@ func inForce(ctx context.Context, client *installation.Client, hash string) (str
 
 // configOf is the hash of the configuration that a Node's agent uses; empty: nobody says.
 func configOf(node *taints.Node) string {
-	status, _ := decide.ReadStatus(node) // of one that cannot be read nobody says it
+	status, _ := decide.ReadRecord(node) // of one that cannot be read nobody says it
 	return terminal.Clean(status.Config, maxWord)
 }

@@ -172,7 +172,7 @@ func (j *judge) ours(node *corev1.Node) []taints.Pair {
 }
 
 func (j *judge) judge(before, after *corev1.Node, holder string) {
-	status, err := decide.ReadStatus(apiserver.NodeOf(after))
+	status, err := decide.ReadRecord(apiserver.NodeOf(after))
 	if err != nil {
 		j.fail(after, "the record cannot be read: %v", err)
 	}

@@ -355,8 +355,8 @@ func (s *scene) rollOver(uint64) (end func()) {
 	newer := s.start()
 	return func() {
 		older.end()
-		status, err := decide.ReadStatus(apiserver.NodeOf(s.c.GetNode(s.t, s.name)))
-		if err != nil || status.Agent != newer.instance() {
+		status, err := decide.ReadRecord(apiserver.NodeOf(s.c.GetNode(s.t, s.name)))
+		if err != nil || status.Instance.Name != newer.instance() {
 			s.note("the newer agent starts again")
 			newer.kill()
 		}

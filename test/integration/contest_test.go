@@ -100,7 +100,7 @@ func TestAContestEndsWithAPause(t *testing.T) {
 func heldBy(t *testing.T, hold describe.Hold) func(*corev1.Node) bool {
 	t.Helper()
 	return func(node *corev1.Node) bool {
-		status, err := decide.ReadStatus(apiserver.NodeOf(node))
+		status, err := decide.ReadRecord(apiserver.NodeOf(node))
 		if err != nil {
 			t.Error(err)
 		}

@@ -32,7 +32,7 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	c.WaitAgentEvent(t, node.Name, "ConfigurationReloaded", hash)
 	a.WaitMetric(`taintlet_config_info{hash="` + hash + `"} 1`)
 	waitNode(t, c, node.Name, func(node *corev1.Node) bool {
-		status, err := decide.ReadStatus(apiserver.NodeOf(node))
+		status, err := decide.ReadRecord(apiserver.NodeOf(node))
 		return err == nil && status.Config == hash
 	})
 

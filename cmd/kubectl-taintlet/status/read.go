@@ -32,12 +32,12 @@ func read(node *taints.Node, policy *decide.Policy) Node {
 	if ready := node.Condition("Ready"); ready != nil {
 		n.Ready = terminal.Clean(string(ready.Status), maxWord)
 	}
-	remembered, err := decide.ReadStatus(node)
+	remembered, err := decide.ReadRecord(node)
 	if err != nil {
 		n.Problem = "the record cannot be read: " + terminal.Clean(err.Error(), maxMessage)
 	}
-	n.Agent, n.Config = terminal.Clean(remembered.Agent, maxWord), terminal.Clean(remembered.Config, maxWord)
-	n.keepFails, n.mistypedPause = remembered.KeepFails, mistypedPause(n.Paused, policy)
+	n.Agent, n.Config = terminal.Clean(remembered.Instance.Name, maxWord), terminal.Clean(remembered.Config, maxWord)
+	n.keepFails, n.mistypedPause = remembered.KeepFails(), mistypedPause(n.Paused, policy)
 	n.Foreign = foreign(node, remembered, policy)
 	if !decide.IsTouched(node, policy) {
 		return n
@@ -61,7 +61,7 @@ func read(node *taints.Node, policy *decide.Policy) Node {
 		if c.HeldBy == "" && c.Level > probes.OK && len(c.Taints) == 0 { // the agent has not told it yet
 			c.HeldBy = string(decide.PausedBy(node, policy, probes.Condition(c.Name)))
 		}
-		if past := remembered.Conditions[probes.Condition(c.Name)]; c.Level > probes.OK && past.Disputed {
+		if past := remembered.Conditions[probes.Condition(c.Name)]; c.Level > probes.OK && past.IsDisputed() {
 			c.RemovedBy = terminal.Clean(cmp.Or(past.RemovedBy, "unknown"), maxWord)
 		}
 	}
@@ -100,7 +100,7 @@ func skewOf(node *taints.Node, policy *decide.Policy) time.Duration {
 }
 
 // conditionOf reads a condition of a host whose clock is ahead by skew.
-func conditionOf(c *taints.NodeCondition, name probes.Condition, remembered decide.Status, skew time.Duration) Condition {
+func conditionOf(c *taints.NodeCondition, name probes.Condition, remembered decide.Record, skew time.Duration) Condition {
 	shown := Condition{
 		Name: string(name), Since: c.LastTransitionTime.UTC(),
 		Reason: terminal.Clean(c.Reason, maxWord), Message: terminal.Clean(c.Message, maxMessage),
@@ -117,7 +117,7 @@ func conditionOf(c *taints.NodeCondition, name probes.Condition, remembered deci
 			shown.Since = past.Since.UTC()
 		}
 		if !past.ClearsAt.IsZero() {
-			shown.ClearsAt = &past.ClearsAt
+			shown.ClearsAt = &past.ClearsAt.Time
 		}
 	}
 	shown.HeldBy = string(past.HeldBy)
@@ -132,13 +132,13 @@ func isStandIn(taint taints.Taint) bool {
 	return strings.HasPrefix(taint.Key, taints.DefaultStandInPrefix+"/")
 }
 
-func isOurs(taint taints.Taint, remembered decide.Status, held []string) bool {
+func isOurs(taint taints.Taint, remembered decide.Record, held []string) bool {
 	return slices.Contains(remembered.Owned, taint.Pair()) || isHeld(taint, held) || isStandIn(taint)
 }
 
 const maxForeign = 32
 
-func foreign(node *taints.Node, remembered decide.Status, policy *decide.Policy) *Foreign {
+func foreign(node *taints.Node, remembered decide.Record, policy *decide.Policy) *Foreign {
 	f := &Foreign{IsUnschedulable: node.IsUnschedulable}
 	held := taints.HeldKeys(node)
 	for _, taint := range node.Taints {
@@ -164,13 +164,16 @@ func foreign(node *taints.Node, remembered decide.Status, policy *decide.Policy)
 
 // viaOf returns how one of taintlet's taints stays on the Node, and the name of its condition,
 // which is empty if the key does not contain it.
-func viaOf(taint taints.Taint, remembered decide.Status, held []string, policy *decide.Policy) (via taints.Via, name string) {
+func viaOf(taint taints.Taint, remembered decide.Record, held []string, policy *decide.Policy) (via taints.Via, name string) {
 	name = conditionNamed(taint.Key, policy)
 	_, isReconciled := taints.LifecycleCondition(taint.Pair())
 	isOfRule := slices.ContainsFunc(policy.Rules, func(r decide.Rule) bool { return r.Taint.Pair() == taint.Pair() })
-	switch soft, isSoft := remembered.Soft[taint.Pair()]; {
-	case isSoft:
-		return taints.Direct, string(soft)
+	for soft, pair := range remembered.Early {
+		if pair == taint.Pair() {
+			return taints.Direct, string(soft)
+		}
+	}
+	switch {
 	case isHeld(taint, held) && isReconciled:
 		return taints.Kept, name
 	case !isOfRule && (isStandIn(taint) || name != "" && !isReconciled && taint.Effect == taints.NoSchedule):
@@ -181,7 +184,7 @@ func viaOf(taint taints.Taint, remembered decide.Status, held []string, policy *
 
 // place assigns taintlet's taints, as listed in the record, to their conditions. Without a readable
 // record the keys decide. A key that does not name a condition belongs to the only degraded one.
-func (n *Node) place(node *taints.Node, remembered decide.Status, policy *decide.Policy) {
+func (n *Node) place(node *taints.Node, remembered decide.Record, policy *decide.Policy) {
 	held, count := taints.HeldKeys(node), 0
 	var bad []int
 	for i, c := range n.Conditions {
