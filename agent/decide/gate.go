@@ -197,8 +197,8 @@ func (s *State) writeGate(t *turn, r request) (describe.Hold, time.Time) {
 	return "", time.Time{}
 }
 
-// isOver reports whether no write has set the taint yet, and the newest sample is good or older
-// than the end of a silence. The way to the API server may have been a part of the trouble, so a
+// isOver reports whether no write has set the taint yet, and the newest sample is good or the newest
+// bad one older than the end of a silence. The way to the API server may have been a part of the trouble, so a
 // decision from the time of the silence must not be written when both have recovered. The next bad
 // sample sets it.
 func (s *State) isOver(t *turn, d DesiredTaint) bool {
@@ -207,7 +207,7 @@ func (s *State) isOver(t *turn, d DesiredTaint) bool {
 		return false
 	}
 	c := s.conditions.of(d.Condition)
-	return c.last.Level == probes.OK && !c.last.Hysteresis || c.debounce.seenAt.Before(t.in.AnswersSince)
+	return c.last.Level == probes.OK && !c.last.Hysteresis || c.debounce.badAt.Before(t.in.AnswersSince)
 }
 
 const (

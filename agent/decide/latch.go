@@ -225,6 +225,7 @@ type Debouncer struct {
 	class        class         // of the newest valid sample
 	held         time.Duration // how long every sample was of that class
 	seenAt       time.Time     // the newest valid sample
+	badAt        time.Time     // the newest bad one
 	unknownSince time.Time     // zero: the newest sample was valid
 }
 
@@ -251,6 +252,7 @@ func (d Debouncer) Next(o probes.Observation, now time.Time) Debouncer {
 	d.window <<= 1
 	if seen >= bad {
 		d.window |= 1
+		d.badAt = now
 	}
 	d.certain = o.Certain && seen >= bad
 	d.class, d.seenAt, d.unknownSince = seen, now, time.Time{}

@@ -79,8 +79,8 @@ var fields = map[string]how{
 	"Debouncer.held": {act: atMost, old: time.Hour}, "evidence.held": {act: atMost, old: 2 * time.Minute},
 
 	"dispute.lostAt": {old: 61 * time.Second}, "bucket.fullAt": {old: time.Second},
-	"Debouncer.SetAt": {old: 6 * time.Hour}, "Debouncer.seenAt": {old: 12 * time.Minute}, "Debouncer.unknownSince": {old: 6 * time.Minute},
-	"onset.since":        {old: 31 * time.Second},
+	"Debouncer.SetAt": {old: 6 * time.Hour}, "Debouncer.seenAt": {old: 12 * time.Minute}, "Debouncer.badAt": {old: 12 * time.Minute}, "Debouncer.unknownSince": {old: 6 * time.Minute},
+	"condition.otherSince": {old: 21 * time.Second}, "onset.since": {old: 31 * time.Second},
 	"ledger.policySince": {old: 301 * time.Second}, "eviction.at": {old: time.Hour},
 
 	"NodeCondition.LastHeartbeatTime": {old: 20 * time.Minute}, "NodeCondition.LastTransitionTime": {old: 20 * time.Minute},
