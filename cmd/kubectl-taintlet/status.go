@@ -71,7 +71,7 @@ func addStatusFlags(c *cobra.Command, o *status.Options) {
 	flags := c.Flags()
 	command.AddChoice(c, &o.Output, "output", "o", "table, wide or name, or as in kubectl json, yaml or jsonpath=TEMPLATE", append([]string{status.OutputTable, status.OutputWide, status.OutputName}, status.Formats()...)...)
 	flags.BoolVar(&o.NoHeaders, "no-headers", false, "print the rows and nothing else")
-	flags.BoolVarP(&o.Watch, "watch", "w", false, "print again at each change, at most once a second, until a signal arrives")
+	flags.BoolVarP(&o.Watch, "watch", "w", false, "print again every 3 s, on a large cluster less often, until a signal arrives")
 	flags.BoolVar(&o.Wait, "wait", false, "wait until everything is healthy")
 	flags.DurationVar(&o.SilentAfter, "silent-after", 0, "age of the last write after which an agent is silent (default: two and a half heartbeats)")
 }

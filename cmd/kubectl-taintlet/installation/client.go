@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/pager"
 
@@ -37,6 +38,8 @@ type Client struct {
 	*kubernetes.Clientset
 	// Dynamic is for objects whose kind a caller chooses.
 	Dynamic dynamic.Interface
+	// Metadata is for the names of objects.
+	Metadata metadata.Interface
 	// ahead is how far the API server's clock is ahead of this machine's, in nanoseconds.
 	ahead *atomic.Int64
 }
@@ -63,7 +66,11 @@ func NewClient(config *rest.Config) (*Client, error) {
 		return nil, fmt.Errorf("API client: %w", err)
 	}
 	untyped, err := dynamic.NewForConfig(config)
-	return &Client{typed, untyped, ahead}, err
+	if err != nil {
+		return nil, fmt.Errorf("API client: %w", err)
+	}
+	names, err := metadata.NewForConfig(config)
+	return &Client{typed, untyped, names, ahead}, err
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -45,11 +45,7 @@ func NewFleet(names []string, silentAfter time.Duration) *Fleet {
 
 // Add takes in a Node as it is now.
 func (f *Fleet) Add(node *taints.Node) {
-	switch {
-	case len(f.names) > 0 && !slices.Contains(f.names, node.Name):
-		return
-	case f.Selector != nil && !f.Selector.Matches(labels.Set(node.Labels)):
-		delete(f.nodes, node.Name)
+	if f.Selector != nil && !f.Selector.Matches(labels.Set(node.Labels)) {
 		return
 	}
 	n := read(node, f.policy)
@@ -60,11 +56,6 @@ func (f *Fleet) Add(node *taints.Node) {
 		}
 	}
 	f.nodes[strings.Clone(node.Name)] = n
-}
-
-func (f *Fleet) has(name string) bool {
-	_, found := f.nodes[name]
-	return found
 }
 
 // Report says how the Fleet is at that time.
@@ -135,8 +126,7 @@ func (f *Fleet) IsWell(r Report) bool {
 	hasFailed := slices.ContainsFunc(r.Findings, func(p Finding) bool {
 		return p.Severity == Failure && (!isAsked || p.Node != "")
 	})
-	isMissing := slices.ContainsFunc(f.names, func(name string) bool { return !f.has(name) })
-	return r.Summary.Agents > 0 && r.Summary.Healthy == r.Summary.Agents && (!isAsked || r.Summary.WithoutAgent == 0) && !hasFailed && !isMissing
+	return r.Summary.Agents > 0 && r.Summary.Healthy == r.Summary.Agents && (!isAsked || r.Summary.WithoutAgent == 0) && !hasFailed
 }
 
 func (n Node) urgency() int {
@@ -181,7 +171,7 @@ func (f *Fleet) install(r *Report, known []Node, now time.Time) {
 	}
 	r.Findings = find(facts{f.installation, known, now, f.Version})
 	if len(f.names) > 0 || f.Selector != nil {
-		r.Findings = slices.DeleteFunc(r.Findings, func(p Finding) bool { return p.Node != "" && !f.has(p.Node) })
+		r.Findings = slices.DeleteFunc(r.Findings, func(p Finding) bool { return p.Node != "" && f.nodes[p.Node].Name == "" })
 	}
 }
 

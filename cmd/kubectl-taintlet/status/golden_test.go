@@ -93,7 +93,7 @@ func TestGolden(t *testing.T) {
 		"all-json":    {nodes: all, output: "json"},
 		"all-yaml":    {nodes: all, output: "yaml"},
 		"well":        {nodes: healthy},
-		"well-asked":  {nodes: healthy, asked: []string{"well"}},
+		"well-asked":  {nodes: []string{"well"}, asked: []string{"well"}},
 		"name":        {nodes: all, output: OutputName},
 		"no-headers":  {nodes: []string{"bad-memory", "bad-pid"}, noHeaders: true},
 		"no-agent":    {nodes: []string{"no-agent"}, asked: []string{"no-agent"}},

@@ -1,20 +1,23 @@
 package status
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
 	someUID  = "7c0f2b1e-3d4a-4f5b-8c6d-0123456789d1"
 	otherUID = "7c0f2b1e-3d4a-4f5b-8c6d-0123456789d2"
+	// staticUID is the hash of a static pod.
+	staticUID = "0123456789abcdef0123456789abcdef"
 )
 
 // withMessages is a Report of Nodes with a message each.
@@ -26,61 +29,53 @@ func withMessages(messages ...string) Report {
 	return r
 }
 
-// A message shows the names of pods, and is kept as it is in JSON. Each Node is asked for
-// once, and again only for a pod that is not known, after a while.
+// A message shows the names of pods, also of a static one, and keeps the UIDs of those that are not
+// known. Each Node with such a message is asked once.
 func TestPodNames(t *testing.T) {
 	t.Parallel()
 	var asked []string
-	p := newPodNames(func(_ context.Context, node string) (map[string]Culprit, error) {
-		asked = append(asked, node)
-		return map[string]Culprit{someUID: {someUID, "shop", "cart-0"}}, nil
-	})
-	now := time.Unix(1e9, 0)
-	message := "low; pod " + someUID + " (java) took 3 GiB; the largest is pod " + otherUID + " (x) with 4 GiB"
+	pod := func(name, uid, hash string) (p metav1.PartialObjectMetadata) {
+		p.Namespace, p.Name, p.UID, p.Annotations = "shop", name, types.UID(uid), map[string]string{configAnnotation: hash}
+		return p
+	}
+	message := "low; pod " + someUID + " (java) took 3 GiB; the largest is pod " + otherUID + " (x) with 4 GiB, then pod " + staticUID
 	r := withMessages(message, "fine", message)
-	kept := r.Nodes[0].Conditions
-	for range 3 { // as a watch does
-		p.resolve(t.Context(), &r, now)
-	}
-	c := r.Nodes[0].Conditions[0]
-	if want := "low; pod shop/cart-0 (java) took 3 GiB; the largest is pod " + otherUID + " (x) with 4 GiB"; c.text() != want || c.Message != message || len(c.Culprits) != 1 {
-		t.Errorf("%q, %+v", c.text(), c)
-	}
-	if kept[0].Culprits != nil {
-		t.Error("what the Fleet keeps was changed")
+	r.namePods(func(node string) ([]metav1.PartialObjectMetadata, error) {
+		asked = append(asked, node)
+		return []metav1.PartialObjectMetadata{pod("cart-0", someUID, ""), pod("etcd", "", staticUID), pod("forged", "", "")}, nil
+	})
+	if want := "low; pod shop/cart-0 (java) took 3 GiB; the largest is pod " + otherUID + " (x) with 4 GiB, then pod shop/etcd"; r.Nodes[2].Conditions[1].Message != want {
+		t.Errorf("%q", r.Nodes[2].Conditions[1].Message)
 	}
 	if strings.Join(asked, " ") != "node-0 node-2" {
 		t.Errorf("asked %v", asked)
 	}
-	p.resolve(t.Context(), &r, now.Add(readEvery))
-	if len(asked) != 4 {
-		t.Errorf("asked %v", asked)
-	}
-	if lines := strings.Join(r.Lines(Format{Wide: true}), "\n"); !strings.Contains(lines, "pod shop/cart-0 (java)") {
-		t.Errorf("not in the table:\n%s", lines)
-	}
 }
 
-// It says when names cannot be looked up, once, and asks for a bounded number of Nodes.
+// It says when names cannot be looked up, once, and asks no more; and it asks for a bounded number
+// of Nodes.
 func TestPodNamesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	for text, err := range map[string]error{
-		"you are not allowed to": apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no")),
-		"b?d":                    errors.New("b\x1bd"),
+	for _, test := range []struct {
+		err   error
+		why   string
+		asked int
+	}{
+		{apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no")), "you are not allowed to", 1},
+		{errors.New("b\x1bd"), "b?d", 1},
+		{nil, "", mostLookups},
 	} {
-		asked := 0
-		p := newPodNames(func(context.Context, string) (map[string]Culprit, error) {
+		asked, why := 0, ""
+		r := withMessages(slices.Repeat([]string{"pod " + someUID + " (java) took 3 GiB"}, 200)...)
+		r.namePods(func(string) ([]metav1.PartialObjectMetadata, error) {
 			asked++
-			return nil, err
+			return nil, test.err
 		})
-		messages := make([]string, 200)
-		for i := range messages {
-			messages[i] = "pod " + someUID + " (java) took 3 GiB"
+		for _, u := range r.Unread {
+			why += u.Why
 		}
-		r := withMessages(messages...)
-		p.resolve(t.Context(), &r, time.Unix(1e9, 0))
-		if len(r.Unread) != 1 || r.Unread[0].Why != text || asked != mostLookups {
-			t.Errorf("asked %d: %+v, want %q", asked, r.Unread, text)
+		if why != test.why || asked != test.asked {
+			t.Errorf("asked %d: %q, want %+v", asked, why, test)
 		}
 	}
 }

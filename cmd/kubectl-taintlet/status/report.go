@@ -180,12 +180,12 @@ type Condition struct {
 	// Name is the condition's, without Host.
 	Name string `json:"name"`
 	// Level is Unknown if the Node's condition is Unknown, which has no level.
-	Level   probes.Level `json:"level"`
-	Since   time.Time    `json:"since"`
-	Reason  string       `json:"reason"`
-	Message string       `json:"message"`
-	// Culprits are the pods that the Message names by their UIDs, as far as they are known.
-	Culprits []Culprit `json:"culprits,omitempty"`
+	Level  probes.Level `json:"level"`
+	Since  time.Time    `json:"since"`
+	Reason string       `json:"reason"`
+	// Message has the names of pods in place of their UIDs, as far as they are known. An agent may
+	// not read pods; the person who asks perhaps may.
+	Message string `json:"message"`
 	// ReportedAt is when the agent wrote the Message, by the API server's clock.
 	ReportedAt time.Time `json:"reportedAt"`
 	Taints     []Taint   `json:"taints,omitempty"`
@@ -210,12 +210,4 @@ type Taint struct {
 // isHealthy reports whether nothing about the condition needs a person.
 func (c Condition) isHealthy() bool {
 	return c.Level == probes.OK && len(c.Taints) == 0 && c.HeldBy == ""
-}
-
-// Culprit is a pod that a message names by its UID. An agent may not read pods; the person
-// who asks perhaps may.
-type Culprit struct {
-	UID       string `json:"uid"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
 }

@@ -7,21 +7,14 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/terminal"
-	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/taints/pace"
 )
 
@@ -57,59 +50,73 @@ type Options struct {
 	Screen *terminal.Screen
 }
 
-// Run shows the state of the fleet. isWell is true if the whole fleet is healthy.
+// readEvery is the least time between two reads of a watch, and readShare times as long as a read
+// took is left between it and the next one: a read of 5,000 Nodes and pods takes seconds.
+const (
+	readEvery = 3 * time.Second
+	readShare = 5
+)
+
+// Run shows the state of the fleet. isWell is true if the whole fleet is healthy. If the user waits
+// for that and it does not happen before the context ends, it shows the last state.
 func Run(ctx context.Context, o Options) (isWell bool, err error) {
 	client, err := installation.NewClient(o.Config)
 	if err != nil {
 		return false, err
 	}
-	v := &view{o, client, NewFleet(o.Nodes, o.SilentAfter), newPodNames(podLister(client))}
-	v.fleet.Selector, v.fleet.Version = o.Selector, o.Version
-	if err := v.read(ctx); err != nil {
-		return false, err
+	var report Report
+	for told := ""; ; {
+		began := time.Now()
+		next, isNextWell, failed := o.read(ctx, client)
+		switch {
+		case failed == nil:
+			report, isWell, told = next, isNextWell, ""
+			if o.Watch {
+				err = o.print(report)
+			}
+		case report.Kind == "":
+			return false, failed
+		case failed.Error() != told && ctx.Err() == nil:
+			told = failed.Error()
+			fmt.Fprintf(o.Err, "taintlet: %s; trying again\n", told)
+		}
+		if err != nil || !o.Watch && (isWell || !o.Wait) || !pace.Sleep(ctx, max(readEvery, readShare*time.Since(began))) {
+			break
+		}
 	}
-	if o.Watch || o.Wait {
-		return v.follow(ctx)
+	if err == nil && !o.Watch {
+		err = o.print(report)
 	}
-	report := v.report(ctx)
-	return v.fleet.IsWell(report), o.print(report)
-}
-
-// view is the Fleet that Run reads and shows.
-type view struct {
-	Options
-	client *installation.Client
-	fleet  *Fleet
-	pods   *podNames
+	return isWell, err
 }
 
 // read reads what is installed, and the Nodes, which have the conditions of the configuration.
-func (v *view) read(ctx context.Context) error {
-	if v.Namespace != "" {
-		i, err := v.client.Read(ctx, v.Namespace)
+func (o Options) read(ctx context.Context, client *installation.Client) (r Report, isWell bool, err error) {
+	fleet := NewFleet(o.Nodes, o.SilentAfter)
+	fleet.Selector, fleet.Version = o.Selector, o.Version
+	if o.Namespace != "" {
+		i, err := client.Read(ctx, o.Namespace)
 		if err != nil {
-			return err
+			return r, false, err
 		}
-		v.fleet.SetInstallation(i)
+		fleet.SetInstallation(i)
 	}
-	if len(v.Nodes) == 0 {
-		return v.client.EachNode(ctx, v.fleet.Add)
+	if len(o.Nodes) == 0 {
+		err = client.EachNode(ctx, fleet.Add)
 	}
-	for _, name := range v.Nodes {
-		node, err := v.client.Node(ctx, name)
+	for _, name := range o.Nodes {
+		node, err := client.Node(ctx, name)
 		if err != nil {
-			return err
+			return r, false, err
 		}
-		v.fleet.Add(node)
+		fleet.Add(node)
 	}
-	return nil
-}
-
-// report is how the Fleet is now.
-func (v *view) report(ctx context.Context) Report {
-	r := v.fleet.Report(v.client.Now())
-	v.pods.resolve(ctx, &r, time.Now())
-	return r
+	if err != nil {
+		return r, false, err
+	}
+	r = fleet.Report(client.Now())
+	r.namePods(func(node string) ([]metav1.PartialObjectMetadata, error) { return podsOfNode(ctx, client, node) })
+	return r, fleet.IsWell(r), nil
 }
 
 // print writes a Report. A watch draws tables in place of one another on a screen.
@@ -177,155 +184,3 @@ func Print(w io.Writer, format string, object runtime.Object) (isKnown bool, err
 	}
 	return true, err
 }
-
-const (
-	// drawEvery is the least time between two drawings.
-	drawEvery = time.Second
-	// ageEvery is how often what has not changed is drawn again: times go on.
-	ageEvery = 10 * time.Second
-	// readEvery is how often a watch reads the installation, and readShare how much of
-	// the time that may take: the pods of 5,000 agents take more than a second.
-	readEvery = 10 * time.Second
-	readShare = 20
-	// watchAgain is the pause before the API server is asked again after an error.
-	watchAgain = time.Second
-)
-
-// follow shows the Fleet until the context ends, or until it is healthy if the user waits for that.
-// If that does not happen, it shows the last state.
-func (v *view) follow(ctx context.Context) (isWell bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	changes := make(chan func())
-	go v.watchNodes(ctx, changes)
-	if v.Namespace != "" {
-		go v.reread(ctx, changes)
-	}
-	for {
-		report := v.report(ctx)
-		isWell = v.fleet.IsWell(report)
-		if v.Watch {
-			err = v.print(report)
-		}
-		if err != nil || v.Wait && isWell || !change(ctx, changes) {
-			if v.Wait {
-				err = v.print(report)
-			}
-			return isWell, err
-		}
-	}
-}
-
-// change applies changes until the shown times must be redrawn, or, after the first change, for the
-// least time between two drawings. It returns false if the context has ended.
-func change(ctx context.Context, changes <-chan func()) bool {
-	until, isFirst := time.After(ageEvery), true
-	for {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-until:
-			return true
-		case change := <-changes:
-			change()
-			if isFirst {
-				until, isFirst = time.After(drawEvery), false
-			}
-		}
-	}
-}
-
-// reread reads what is installed again and again until the context ends.
-func (v *view) reread(ctx context.Context, changes chan<- func()) {
-	took := time.Duration(0)
-	for pace.Sleep(ctx, max(readEvery, readShare*took)) {
-		began := time.Now()
-		if i, err := v.client.Read(ctx, v.Namespace); err == nil {
-			send(ctx, changes, func() { v.fleet.SetInstallation(i) })
-		}
-		took = time.Since(began)
-	}
-}
-
-func send(ctx context.Context, changes chan<- func(), change func()) {
-	select {
-	case changes <- change:
-	case <-ctx.Done():
-	}
-}
-
-// watchNodes keeps the Fleet up to date until the context ends, by a Reflector.
-func (v *view) watchNodes(ctx context.Context, changes chan<- func()) {
-	nodes, selector, told := v.client.CoreV1().Nodes(), "", ""
-	if len(v.Nodes) == 1 {
-		selector = fields.OneTermEqualSelector(metav1.ObjectNameField, v.Nodes[0]).String()
-	}
-	tell := func(err error) { // once
-		if err != nil && err.Error() != told && ctx.Err() == nil {
-			fmt.Fprintf(v.Err, "taintlet: watch nodes: %v; trying again\n", err)
-		}
-		told = fmt.Sprint(err)
-	}
-	source := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector, options.ResourceVersion, options.ResourceVersionMatch = selector, "", "" // in pages
-			list, err := nodes.List(ctx, options)
-			tell(err)
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = selector
-			events, err := nodes.Watch(ctx, options)
-			tell(err)
-			return events, err
-		},
-	}
-	reflector := cache.NewReflectorWithOptions(source, &corev1.Node{}, fleetStore{ctx, v.fleet, changes}, cache.ReflectorOptions{
-		Logger: &klog.Logger{}, Backoff: &wait.Backoff{Duration: watchAgain},
-	})
-	reflector.RunWithContext(klog.NewContext(ctx, klog.Logger{})) // what it would log is told
-}
-
-// fleetStore passes on to a Fleet what a Reflector stores.
-type fleetStore struct {
-	ctx     context.Context //nolint:containedctx // cache.ReflectorStore's methods take none
-	fleet   *Fleet
-	changes chan<- func()
-}
-
-func (s fleetStore) Resync() error { return nil }
-
-func (s fleetStore) Add(object any) error { return s.Update(object) }
-
-func (s fleetStore) Update(object any) error {
-	node := apiserver.NodeOf(object.(*corev1.Node)) //nolint:forcetypeassert // it has no others
-	send(s.ctx, s.changes, func() { s.fleet.Add(node) })
-	return nil
-}
-
-func (s fleetStore) Delete(object any) error {
-	name := object.(*corev1.Node).Name //nolint:forcetypeassert // as above
-	send(s.ctx, s.changes, func() { delete(s.fleet.nodes, name) })
-	return nil
-}
-
-func (s fleetStore) Replace(objects []any, _ string) error {
-	send(s.ctx, s.changes, func() {
-		clear(s.fleet.nodes)
-		for _, object := range objects {
-			s.fleet.Add(apiserver.NodeOf(object.(*corev1.Node))) //nolint:forcetypeassert // as above
-		}
-	})
-	return nil
-}
-
-// Transformer leaves out the largest part of a Node, of which the Reflector keeps all for a
-// moment.
-func (s fleetStore) Transformer() cache.TransformFunc {
-	return func(object any) (any, error) {
-		object.(*corev1.Node).Status.Images = nil //nolint:forcetypeassert // as above
-		return object, nil
-	}
-}
-
-var _ cache.TransformingStore = fleetStore{}

@@ -138,7 +138,7 @@ func colourOfLevel(level string) terminal.Colour {
 func (c Condition) row(node string, now time.Time, wide bool) []string {
 	row := []string{
 		nodeColumn: node, conditionColumn: c.Name, levelColumn: c.Level.String(), sinceColumn: age(now, c.Since), taintColumn: joined(c.Taints),
-		heldColumn: c.HeldBy, removedColumn: c.RemovedBy, reasonColumn: c.Reason, ageColumn: age(now, c.ReportedAt), messageColumn: withoutSince(c.text()),
+		heldColumn: c.HeldBy, removedColumn: c.RemovedBy, reasonColumn: c.Reason, ageColumn: age(now, c.ReportedAt), messageColumn: withoutSince(c.Message),
 	}
 	if c.ClearsAt != nil && c.ClearsAt.After(now) {
 		row[clearsColumn] = "in " + terminal.Span(c.ClearsAt.Sub(now))
