@@ -1,11 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -61,11 +60,11 @@ Node to which an override applies has the rules of the override.`,
 			if cfg == nil {
 				cfg, name = config.Default(), "With the built-in configuration, because the agents have none:\n\n"
 			}
-			fmt.Fprint(c.OutOrStdout(), name)
-			if err := showEvictions(c.Context(), cfg, client, args, c.OutOrStdout()); err != nil {
-				return err
+			all, err := foretell(c.Context(), cfg, client, args)
+			if err == nil {
+				fmt.Fprint(c.OutOrStdout(), name)
+				err = printEvictions(all, len(args) > 0, c.OutOrStdout())
 			}
-			_, err = fmt.Fprintln(c.OutOrStdout(), words.NoRecall)
 			return err
 		},
 	}
@@ -76,51 +75,6 @@ Node to which an override applies has the rules of the override.`,
 	return c
 }
 
-// showEvictions says what an eviction of these Nodes would take; of none: it counts for all Nodes.
-// Each Node has the rules of its override.
-func showEvictions(ctx context.Context, cfg *config.Config, client *installation.Client, names []string, w io.Writer) error {
-	if len(names) == 0 {
-		return countEvictions(ctx, cfg, client, w)
-	}
-	told := ""
-	for _, name := range names {
-		node, err := client.Node(ctx, name) // one that does not exist would have no pods
-		if err != nil {
-			return err
-		}
-		rules, heading := evictingRules(cfg.For(node.Labels))
-		if heading != told {
-			fmt.Fprint(w, heading)
-			told = heading
-		}
-		if err := listEvictions(ctx, client, name, rules, w); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// evictingRules returns the rules for Critical, and a heading. Where there are none, these are
-// those that the well-known keys would give to the conditions that can become Critical, and the
-// heading says so.
-func evictingRules(cfg *config.Config) (rules []decide.Rule, heading string) {
-	if cfg.Override != "" {
-		heading = "With " + terminal.Clean(cfg.Override, maxWord) + ":\n\n"
-	}
-	isNotCritical := func(r decide.Rule) bool { return r.Level != probes.Critical }
-	if rules := slices.DeleteFunc(cfg.Policy().Rules, isNotCritical); len(rules) > 0 {
-		return rules, heading
-	}
-	return slices.DeleteFunc(cfg.Policy().BuiltInRules(), func(r decide.Rule) bool {
-		condition, _ := cfg.Condition(r.Condition)
-		return isNotCritical(r) || !condition.BecomesCritical
-	}), heading + "Eviction is off: no rule for level Critical. With rules for the well-known keys:\n\n"
-}
-
-func taintOf(rule decide.Rule) corev1.Taint {
-	return corev1.Taint{Key: rule.Taint.Key, Value: rule.Taint.Value, Effect: corev1.TaintEffect(rule.Taint.Effect)}
-}
-
 // The groups of pods, in the order in which they are shown.
 const (
 	goAtOnce = iota
@@ -129,44 +83,108 @@ const (
 	groups
 )
 
-// listEvictions lists the pods of one Node by their fate, for each rule.
-func listEvictions(ctx context.Context, client *installation.Client, name string, rules []decide.Rule, w io.Writer) error {
-	pods, err := installation.List[*corev1.Pod](ctx, client.CoreV1().Pods("").List, metav1.ListOptions{FieldSelector: "spec.nodeName=" + name})
-	if err != nil {
-		return fmt.Errorf("list pods: %w", err)
-	}
-	for _, rule := range rules {
-		taint := taintOf(rule)
-		fmt.Fprintf(w, "Node %s, %s %s sets %s; of %d pods:\n", name, rule.Condition, rule.Level, taint.ToString(), len(pods))
-		slices.SortFunc(pods, func(a, b *corev1.Pod) int {
-			_, first := fateOf(a, taint)
-			_, second := fateOf(b, taint)
-			return cmp.Or(cmp.Compare(first, second), strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
-		})
-		var lines [groups][]string
-		for _, pod := range pods {
-			group, after := fateOf(pod, taint)
-			lines[group] = append(lines[group], "    "+podText(pod, after)+"\n")
+// eviction is what a rule for Critical would do to the pods of a Node.
+type eviction struct {
+	// node is the Node with the override that applies to it.
+	node  string
+	isOn  bool
+	rule  decide.Rule
+	taint corev1.Taint
+	count [groups]int
+	pods  [groups][]string
+}
+
+// foretell returns the evictions of these Nodes, with the texts of their pods; of none: of all
+// Nodes, with counts only. Each Node has the rules of its override.
+func foretell(ctx context.Context, cfg *config.Config, client *installation.Client, names []string) (all []*eviction, err error) {
+	byNode := map[string][]*eviction{}
+	add := func(node *taints.Node) {
+		own := cfg.For(node.Labels)
+		rules, isOn := evictingRules(own)
+		shown := strings.TrimSuffix(terminal.Clean(node.Name+" with "+own.Override, 2*maxWord), " with ")
+		for _, rule := range rules {
+			e := &eviction{node: shown, isOn: isOn, rule: rule, taint: corev1.Taint{Key: rule.Taint.Key, Value: rule.Taint.Value, Effect: corev1.TaintEffect(rule.Taint.Effect)}}
+			all, byNode[node.Name] = append(all, e), append(byNode[node.Name], e)
 		}
+	}
+	var selectors []string
+	if len(names) == 0 {
+		selectors, err = []string{""}, client.EachNode(ctx, add)
+	}
+	for _, name := range names {
+		node, err := client.Node(ctx, name) // one that does not exist would have no pods
+		if err != nil {
+			return nil, err
+		}
+		add(node)
+		selectors = append(selectors, "spec.nodeName="+name)
+	}
+	for _, selector := range selectors {
+		err = errors.Join(err, installation.Each(ctx, client.CoreV1().Pods("").List, metav1.ListOptions{FieldSelector: selector}, func(pod *corev1.Pod) {
+			for _, e := range byNode[pod.Spec.NodeName] {
+				group, after := fateOf(pod, e.taint)
+				e.count[group]++
+				if len(names) > 0 {
+					e.pods[group] = append(e.pods[group], podText(pod, after))
+				}
+			}
+		}))
+	}
+	return all, err
+}
+
+// evictingRules returns the rules for Critical. Where there are none, eviction is not on, and these
+// are those that the well-known keys would give to the conditions that can become Critical.
+func evictingRules(cfg *config.Config) (rules []decide.Rule, isOn bool) {
+	isNotCritical := func(r decide.Rule) bool { return r.Level != probes.Critical }
+	if rules := slices.DeleteFunc(cfg.Policy().Rules, isNotCritical); len(rules) > 0 {
+		return rules, true
+	}
+	return slices.DeleteFunc(cfg.Policy().BuiltInRules(), func(r decide.Rule) bool {
+		condition, _ := cfg.Condition(r.Condition)
+		return isNotCritical(r) || !condition.BecomesCritical
+	}), false
+}
+
+// printEvictions lists the pods by their fate, or counts them in a table.
+func printEvictions(all []*eviction, isListed bool, w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if !isListed {
+		fmt.Fprintln(t, "NODE\tGO AT ONCE\tGO LATER\tSTAY\tEVICTION\tTAINT")
+	}
+	isOff := false
+	for _, e := range all {
+		state, sets := "on", "sets"
+		if !e.isOn {
+			isOff, state, sets = true, "off", "would set"
+		}
+		if !isListed {
+			fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\n", e.node, e.count[goAtOnce], e.count[goLater], e.count[stay], state, e.taint.ToString())
+			continue
+		}
+		fmt.Fprintf(t, "Node %s, %s %s %s %s; of %d pods:\n", e.node, e.rule.Condition, e.rule.Level, sets, e.taint.ToString(), e.count[goAtOnce]+e.count[goLater]+e.count[stay])
 		for group, heading := range []string{"go at once", "go later", "stay"} {
-			fmt.Fprintf(w, "  %d %s\n%s", len(lines[group]), heading, strings.Join(lines[group], ""))
+			slices.Sort(e.pods[group])
+			fmt.Fprintf(t, "  %d %s\n%s", e.count[group], heading, strings.Join(e.pods[group], ""))
 		}
-		if _, err := fmt.Fprintln(w); err != nil {
-			return err
-		}
+		fmt.Fprintln(t)
 	}
-	return nil
+	if isOff {
+		fmt.Fprintln(t, "Eviction is off: no rule for level Critical. The taints are those that the well-known keys would give.")
+	}
+	fmt.Fprintln(t, words.NoRecall)
+	return t.Flush()
 }
 
 // maxWord is the longest name of a thing of others that is printed, in bytes: twice
 // that of an object.
 const maxWord = 2 * 253
 
-// podText names a pod and its owner, and says when it is deleted and whether it still runs.
+// podText is the line of a pod and its owner, with when it is deleted and whether it still runs.
 func podText(pod *corev1.Pod, after time.Duration) string {
-	text := terminal.Clean(pod.Namespace+"/"+pod.Name, maxWord)
+	text := pod.Namespace + "/" + pod.Name
 	for _, owner := range pod.OwnerReferences {
-		text += terminal.Clean(fmt.Sprintf(" (%s %s)", owner.Kind, owner.Name), maxWord)
+		text += fmt.Sprintf(" (%s %s)", owner.Kind, owner.Name)
 	}
 	if after > 0 {
 		text += " after " + after.Round(time.Second).String()
@@ -174,56 +192,7 @@ func podText(pod *corev1.Pod, after time.Duration) string {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		text += " finished"
 	}
-	return text
-}
-
-// countEvictions counts the pods of all Nodes by what becomes of them, for each override and rule.
-func countEvictions(ctx context.Context, cfg *config.Config, client *installation.Client, w io.Writer) error {
-	configs, rules, headings := map[string]*config.Config{}, map[*config.Config][]decide.Rule{}, map[*config.Config]string{}
-	err := client.EachNode(ctx, func(node *taints.Node) {
-		own := cfg.For(node.Labels)
-		configs[strings.Clone(node.Name)] = own
-		if rules[own] == nil {
-			rules[own], headings[own] = evictingRules(own)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	counts := map[string][][groups]int{} // by Node and rule
-	err = installation.Each(ctx, client.CoreV1().Pods("").List, metav1.ListOptions{}, func(pod *corev1.Pod) {
-		node := pod.Spec.NodeName
-		for i, rule := range rules[configs[node]] {
-			if i == len(counts[node]) {
-				counts[node] = append(counts[node], [groups]int{})
-			}
-			group, _ := fateOf(pod, taintOf(rule))
-			counts[node][i][group]++
-		}
-	})
-	if err != nil {
-		return fmt.Errorf("list pods: %w", err)
-	}
-	for _, own := range slices.SortedFunc(maps.Keys(rules), func(a, b *config.Config) int { return strings.Compare(a.Override, b.Override) }) {
-		fmt.Fprint(w, headings[own])
-		for i, rule := range rules[own] {
-			taint := taintOf(rule)
-			fmt.Fprintf(w, "%s %s sets %s\n", rule.Condition, rule.Level, taint.ToString())
-			t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(t, "NODE\tGO AT ONCE\tGO LATER\tSTAY")
-			for _, node := range slices.Sorted(maps.Keys(counts)) {
-				if configs[node] == own {
-					count := counts[node][i]
-					fmt.Fprintf(t, "%s\t%d\t%d\t%d\n", terminal.Clean(node, maxWord), count[goAtOnce], count[goLater], count[stay])
-				}
-			}
-			if err := t.Flush(); err != nil {
-				return err
-			}
-			fmt.Fprintln(w)
-		}
-	}
-	return nil
+	return "    " + terminal.Clean(text, 2*maxWord) + "\n"
 }
 
 // fateOf reckons which group a pod is in when its Node gets a NoExecute taint, and after which

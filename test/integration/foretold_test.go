@@ -73,7 +73,7 @@ func TestEvictionsAreForetold(t *testing.T) {
 		}
 	}
 	_, counted := askedCode(t, "evictions", "--config="+config, "--kubeconfig="+cluster.Kubeconfig(t, c.Admin()))
-	if !regexp.MustCompile(`(?m)^foretold +7 +2 +4$`).MatchString(counted) {
+	if !regexp.MustCompile(`(?m)^foretold +7 +2 +4 +on `).MatchString(counted) {
 		t.Errorf("counted for all Nodes:\n%s", counted)
 	}
 
@@ -120,8 +120,8 @@ func TestEvictionsWithoutARule(t *testing.T) {
 	kubeconfig := "--kubeconfig=" + cluster.Kubeconfig(t, c.Admin())
 	code, out := askedCode(t, "evictions", node, kubeconfig)
 	for _, want := range []string{
-		"Eviction is off: no rule for level Critical.", "MemoryPressure Critical sets node.kubernetes.io/memory-pressure:NoExecute; of 1 pods",
-		"PIDPressure Critical sets node.kubernetes.io/pid-pressure:NoExecute; of 1 pods", "default/no-rule-plain (ReplicaSet web)\n",
+		"Eviction is off: no rule for level Critical.", "MemoryPressure Critical would set node.kubernetes.io/memory-pressure:NoExecute; of 1 pods",
+		"PIDPressure Critical would set node.kubernetes.io/pid-pressure:NoExecute; of 1 pods", "default/no-rule-plain (ReplicaSet web)\n",
 	} {
 		if code != 0 || !strings.Contains(out, want) || strings.Contains(out, "disk-pressure") {
 			t.Errorf("exit code %d, want %q:\n%s", code, want, out)
