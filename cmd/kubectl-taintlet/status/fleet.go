@@ -2,10 +2,12 @@ package status
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -50,7 +52,7 @@ func (f *Fleet) Add(node *taints.Node) {
 	}
 	n := read(node, f.policy)
 	if len(f.names) == 0 { // what is not shown does not stay in memory
-		n.Conditions, n.Foreign = slices.DeleteFunc(n.Conditions, Condition.isHealthy), nil
+		n.Conditions, n.ForeignTaints, n.ForeignConditions = slices.DeleteFunc(n.Conditions, Condition.isHealthy), nil, nil
 		if len(n.Conditions) == 0 {
 			n.Conditions = nil
 		}
@@ -61,10 +63,8 @@ func (f *Fleet) Add(node *taints.Node) {
 // Report says how the Fleet is at that time.
 func (f *Fleet) Report(now time.Time) Report {
 	r := Report{TypeMeta: metav1.TypeMeta{APIVersion: config.APIVersion, Kind: Kind}, Time: now.UTC().Truncate(time.Second), Nodes: []Node{}}
-	var pods map[string][]*corev1.Pod
-	if f.installation != nil {
-		pods = installation.PodsByNode(f.installation.Pods)
-	}
+	i := cmp.Or(f.installation, &installation.Installation{})
+	pods := installation.PodsByNode(i.Pods)
 	var known []Node
 	for name, n := range f.nodes {
 		limit := cmp.Or(f.silentAfter, f.config.Heartbeat.Duration*5/2)
@@ -76,11 +76,21 @@ func (f *Fleet) Report(now time.Time) Report {
 		}
 		isShown := n.State != Healthy && n.State != NoAgent || n.Paused != "" || n.asked
 		if isShown {
-			n.Pods = podsOf(pods[name])
+			for _, pod := range pods[name] {
+				n.AgentPods = append(n.AgentPods, podText(pod, now))
+			}
+			for _, lease := range i.Slots {
+				if holderOf(lease) == name {
+					n.EvictionSlot = terminal.Clean(lease.Name, maxName)
+				}
+			}
 			r.Nodes = append(r.Nodes, n)
 		}
 	}
-	f.install(&r, known, now)
+	r.Unread, r.Installed, r.Findings = slices.Clone(i.Unread), f.installed(i, now), find(facts{f.installation, known, now, f.Version})
+	if len(f.names) > 0 || f.Selector != nil {
+		r.Findings = slices.DeleteFunc(r.Findings, func(p Finding) bool { return p.Node != "" && f.nodes[p.Node].Name == "" })
+	}
 	slices.SortFunc(r.Nodes, func(a, b Node) int { return cmp.Or(a.urgency()-b.urgency(), strings.Compare(a.Name, b.Name)) })
 	return r
 }
@@ -147,32 +157,53 @@ func (f *Fleet) SetInstallation(i *installation.Installation) {
 	}
 }
 
-// install puts into the Report what is installed, and what is wrong.
-func (f *Fleet) install(r *Report, known []Node, now time.Time) {
-	if i := f.installation; i != nil {
-		r.Unread = slices.Clone(i.Unread)
-		for _, d := range i.DaemonSets {
-			r.DaemonSets = append(r.DaemonSets, DaemonSet{
-				Namespace: terminal.Clean(d.Namespace, maxName), Name: terminal.Clean(d.Name, maxName),
-				Desired: int(d.Status.DesiredNumberScheduled), Ready: int(d.Status.NumberReady), Missing: int(max(0, d.Status.DesiredNumberScheduled-d.Status.CurrentNumberScheduled)),
-				Image: terminal.Clean(installation.Agent(&d.Spec.Template.Spec).Image, maxTaint),
-			})
+// installed is what there is of the installation, in lines.
+func (f *Fleet) installed(i *installation.Installation, now time.Time) (lines []string) {
+	for _, d := range i.DaemonSets {
+		line := fmt.Sprintf("DaemonSet %s/%s: %d desired, %d ready", d.Namespace, d.Name, d.Status.DesiredNumberScheduled, d.Status.NumberReady)
+		if missing := d.Status.DesiredNumberScheduled - d.Status.CurrentNumberScheduled; missing > 0 {
+			line += fmt.Sprintf(", %d missing", missing)
 		}
-		for _, lease := range i.Slots {
-			slot := Slot{Name: terminal.Clean(lease.Name, maxName), Holder: terminal.Clean(*cmp.Or(lease.Spec.HolderIdentity, new("")), maxName)}
-			if at := lease.Spec.RenewTime; at != nil {
-				slot.RenewedAt = new(at.UTC())
-			}
-			if until := f.cooldownUntil(slot.Holder); until.After(now) {
-				slot.CooldownUntil = &until
-			}
-			r.Slots = append(r.Slots, slot)
+		if version := installation.VersionOf(installation.Agent(&d.Spec.Template.Spec).Image); version != "" {
+			line += "; version " + version
 		}
+		lines = append(lines, terminal.Clean(line, maxText))
 	}
-	r.Findings = find(facts{f.installation, known, now, f.Version})
-	if len(f.names) > 0 || f.Selector != nil {
-		r.Findings = slices.DeleteFunc(r.Findings, func(p Finding) bool { return p.Node != "" && f.nodes[p.Node].Name == "" })
+	if len(i.Slots) == 0 {
+		return lines
 	}
+	free := 0
+	var held []string
+	for _, lease := range i.Slots {
+		holder, text := holderOf(lease), holderOf(lease)+" holds "+lease.Name
+		switch until := f.cooldownUntil(holder); {
+		case holder == "":
+			free++
+			continue
+		case until.After(now):
+			text += ", cooldown until " + until.Format("15:04 UTC")
+		case lease.Spec.RenewTime != nil:
+			text += ", renewed " + ago(now, lease.Spec.RenewTime.Time)
+		}
+		held = append(held, terminal.Clean(text, maxText))
+	}
+	return append(lines, strings.Join(append([]string{fmt.Sprintf("eviction slots: %d, %d free", len(i.Slots), free)}, held...), "; "))
+}
+
+// holderOf is the Node that has a slot; empty: none.
+func holderOf(lease *coordinationv1.Lease) string {
+	return *cmp.Or(lease.Spec.HolderIdentity, new(""))
+}
+
+// podText is an agent's pod, with since when it is ready, or not.
+func podText(pod *corev1.Pod, now time.Time) string {
+	text := strings.TrimSuffix(pod.Name+", version "+installation.VersionOf(installation.Agent(&pod.Spec).Image), ", version ")
+	isReady, since := installation.ReadySince(pod)
+	text += map[bool]string{true: ", ready", false: ", not ready"}[isReady] + forSince(now, since)
+	if c := installation.AgentStatus(pod); c != nil && c.RestartCount > 0 {
+		text += ", " + restarts(c)
+	}
+	return terminal.Clean(text, maxText)
 }
 
 // cooldownUntil is until when a Node keeps its eviction slot at most; zero: it evicts or is

@@ -120,8 +120,8 @@ func TestCooldownOfASlot(t *testing.T) {
 		fleet := NewFleet(nil, 0)
 		fleet.Add(node)
 		fleet.SetInstallation(installed(t, now))
-		if line := fleet.Report(now).slotsLine(); !strings.HasSuffix(line, test.want) {
-			t.Errorf("%s: %s", name, line)
+		if lines := fleet.Report(now).Installed; !strings.HasSuffix(lines[len(lines)-1], test.want) {
+			t.Errorf("%s: %s", name, lines)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package status
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +39,7 @@ func read(node *taints.Node, policy *decide.Policy) Node {
 	}
 	n.Agent, n.Config = terminal.Clean(remembered.Instance.Name, maxWord), terminal.Clean(remembered.Config, maxWord)
 	n.keepFails, n.mistypedPause = remembered.KeepFails(), mistypedPause(n.Paused, policy)
-	n.Foreign = foreign(node, remembered, policy)
+	n.readForeign(node, remembered, policy)
 	if !decide.IsTouched(node, policy) {
 		return n
 	}
@@ -52,7 +53,6 @@ func read(node *taints.Node, policy *decide.Policy) Node {
 			n.Conditions = append(n.Conditions, conditionOf(c, condition.Name, remembered, skew))
 		}
 	}
-	n.Repair = repairOf(node)
 	n.Maintenance = terminal.Clean(decide.MaintenanceOf(node, policy.Maintenance), maxWord)
 	n.specWrittenAt = node.SpecWrittenAt
 	n.place(node, remembered, policy)
@@ -66,6 +66,9 @@ func read(node *taints.Node, policy *decide.Policy) Node {
 		}
 	}
 	n.State = n.stateOfItself()
+	if c := node.Condition(decide.RepairType); c != nil && c.Status == taints.ConditionTrue {
+		n.Conditions = append(n.Conditions, conditionOf(c, repairNeeded, remembered, skew))
+	}
 	return n
 }
 
@@ -79,14 +82,6 @@ func mistypedPause(value string, policy *decide.Policy) string {
 		}
 	}
 	return ""
-}
-
-func repairOf(node *taints.Node) *Repair {
-	c := node.Condition(decide.RepairType)
-	if c == nil || c.Status != taints.ConditionTrue {
-		return nil
-	}
-	return &Repair{terminal.Clean(c.Reason, maxWord), terminal.Clean(c.Message, maxMessage), c.LastTransitionTime.UTC()}
 }
 
 // skewOf is how far a host's clock is ahead of the API server's. An agent stamps its
@@ -136,14 +131,20 @@ func isOurs(taint taints.Taint, remembered decide.Record, held []string) bool {
 	return slices.Contains(remembered.Owned, taint.Pair()) || isHeld(taint, held) || isStandIn(taint)
 }
 
-const maxForeign = 32
+const (
+	maxForeign = 32
+	// repairNeeded is the name of the condition HostRepairNeeded.
+	repairNeeded = "RepairNeeded"
+)
 
-func foreign(node *taints.Node, remembered decide.Record, policy *decide.Policy) *Foreign {
-	f := &Foreign{IsUnschedulable: node.IsUnschedulable}
+func (n *Node) readForeign(node *taints.Node, remembered decide.Record, policy *decide.Policy) {
+	if node.IsUnschedulable {
+		n.ForeignTaints = append(n.ForeignTaints, "cordoned")
+	}
 	held := taints.HeldKeys(node)
 	for _, taint := range node.Taints {
-		if len(f.Taints) < maxTaints && !isOurs(taint, remembered, held) {
-			f.Taints = append(f.Taints, terminal.Clean(taint.String(), maxTaint))
+		if len(n.ForeignTaints) < maxTaints && !isOurs(taint, remembered, held) {
+			n.ForeignTaints = append(n.ForeignTaints, terminal.Clean(taint.String(), maxTaint))
 		}
 	}
 	ours := map[string]bool{decide.RepairType: true}
@@ -151,15 +152,11 @@ func foreign(node *taints.Node, remembered decide.Record, policy *decide.Policy)
 		ours[decide.ConditionType(condition.Name)] = true
 	}
 	for _, c := range node.Conditions {
-		if len(f.Conditions) < maxForeign && !ours[c.Type] {
-			text := terminal.Clean(c.Type, maxWord) + " " + terminal.Clean(string(c.Status), maxWord)
-			if c.Reason != "" {
-				text += " (" + terminal.Clean(c.Reason, maxWord) + ")"
-			}
-			f.Conditions = append(f.Conditions, text)
+		if len(n.ForeignConditions) < maxForeign && !ours[c.Type] {
+			text := strings.TrimSuffix(fmt.Sprintf("%.*s %.*s (%.*s)", maxWord, c.Type, maxWord, c.Status, maxWord, c.Reason), " ()")
+			n.ForeignConditions = append(n.ForeignConditions, terminal.Clean(text, 4*maxWord))
 		}
 	}
-	return f
 }
 
 // viaOf returns how one of taintlet's taints stays on the Node, and the name of its condition,

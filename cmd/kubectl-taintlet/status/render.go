@@ -5,9 +5,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
@@ -45,7 +42,15 @@ func (r Report) Lines(f Format) []string {
 		return bounded(table, f)
 	}
 	var lines []string
-	for _, line := range append([]string{r.Summary.String()}, r.installedLines()...) {
+	about := append([]string{r.Summary.String()}, r.Installed...)
+	if len(r.Unread) > 0 {
+		parts := make([]string, len(r.Unread))
+		for i, u := range r.Unread {
+			parts[i] = fmt.Sprintf("%s (%s)", u.Part, u.Why)
+		}
+		about = append(about, "not read: "+strings.Join(parts, ", "))
+	}
+	for _, line := range about {
 		lines = append(lines, terminal.Wrap(line, "", "  ", f.Columns)...)
 	}
 	for _, part := range [][]string{r.findingLines(f), r.cards(f), table} {
@@ -106,100 +111,16 @@ func (r Report) cards(f Format) (lines []string) {
 			lines = append(lines, "")
 		}
 		lines = append(lines, f.paint(n.Name+": "+string(n.State), colourOfLevel(string(n.State))))
-		add("agent", n.agentText(r))
+		add("agent", strings.Join(n.AgentPods, "; "))
 		if n.LastSign != nil {
 			add("last sign", strings.TrimSuffix(ago(r.Time, *n.LastSign)+", by the agent "+n.Agent, ", by the agent "))
 		}
-		for _, s := range r.Slots {
-			if s.Holder == n.Name {
-				add("eviction slot", s.Name)
-			}
-		}
-		if n.Foreign != nil {
-			taints := strings.Join(n.Foreign.Taints, ", ")
-			if n.Foreign.IsUnschedulable {
-				taints = strings.TrimSuffix("cordoned; "+taints, "; ")
-			}
-			add("other taints", taints)
-			add("other conditions", strings.Join(n.Foreign.Conditions, ", "))
-		}
+		add("eviction slot", n.EvictionSlot)
+		add("other taints", strings.Join(n.ForeignTaints, ", "))
+		add("other conditions", strings.Join(n.ForeignConditions, ", "))
 		add("events", EventsOf(n.Name))
 	}
 	return lines
-}
-
-func (n Node) agentText(r Report) string {
-	var parts []string
-	for _, p := range n.Pods {
-		text := strings.TrimSuffix(p.Name+", version "+p.Version, ", version ") + map[bool]string{true: ", ready", false: ", not ready"}[p.Ready]
-		if p.Since != nil {
-			text += forSince(r.Time, *p.Since)
-		}
-		if p.Restarts > 0 {
-			text += ", " + terminal.Count(p.Restarts, "restart")
-		}
-		parts = append(parts, text)
-	}
-	return strings.Join(parts, "; ")
-}
-
-func podsOf(pods []*corev1.Pod) []Pod {
-	var all []Pod
-	for _, p := range pods {
-		isReady, since := installation.ReadySince(p)
-		pod := Pod{Name: terminal.Clean(p.Name, maxName), Version: terminal.Clean(installation.VersionOf(installation.Agent(&p.Spec).Image), maxWord), Ready: isReady}
-		if !since.IsZero() {
-			pod.Since = &since
-		}
-		if c := installation.AgentStatus(p); c != nil {
-			pod.Restarts = int(c.RestartCount)
-		}
-		all = append(all, pod)
-	}
-	return all
-}
-
-func (r Report) installedLines() []string {
-	var lines []string
-	for _, d := range r.DaemonSets {
-		line := fmt.Sprintf("DaemonSet %s/%s: %d desired, %d ready", d.Namespace, d.Name, d.Desired, d.Ready)
-		if d.Missing > 0 {
-			line += fmt.Sprintf(", %d missing", d.Missing)
-		}
-		if version := installation.VersionOf(d.Image); version != "" {
-			line += "; version " + version
-		}
-		lines = append(lines, line)
-	}
-	if len(r.Slots) > 0 {
-		lines = append(lines, r.slotsLine())
-	}
-	if len(r.Unread) > 0 {
-		parts := make([]string, len(r.Unread))
-		for i, u := range r.Unread {
-			parts[i] = fmt.Sprintf("%s (%s)", u.Part, u.Why)
-		}
-		lines = append(lines, "not read: "+strings.Join(parts, ", "))
-	}
-	return lines
-}
-
-func (r Report) slotsLine() string {
-	free := 0
-	var held []string
-	for _, s := range r.Slots {
-		switch {
-		case s.Holder == "":
-			free++
-		case s.CooldownUntil != nil:
-			held = append(held, fmt.Sprintf("%s holds %s, cooldown until %s", s.Holder, s.Name, s.CooldownUntil.Format("15:04 UTC")))
-		case s.RenewedAt == nil:
-			held = append(held, s.Holder+" holds "+s.Name)
-		default:
-			held = append(held, fmt.Sprintf("%s holds %s, renewed %s ago", s.Holder, s.Name, terminal.Span(max(0, r.Time.Sub(*s.RenewedAt)))))
-		}
-	}
-	return strings.Join(append([]string{fmt.Sprintf("eviction slots: %d, %d free", len(r.Slots), free)}, held...), "; ")
 }
 
 const maxOfACode = 5

@@ -24,11 +24,11 @@ type Report struct {
 	// Time is by the API server's clock.
 	Time    time.Time `json:"time"`
 	Summary Summary   `json:"summary"`
-	// DaemonSets are the agents'; empty: there is none, or nobody asked.
-	DaemonSets []DaemonSet           `json:"daemonSets,omitempty"`
-	Slots      []Slot                `json:"slots,omitempty"`
-	Unread     []installation.Unread `json:"unread,omitempty"`
-	Findings   []Finding             `json:"findings,omitempty"`
+	// Installed is what there is of the installation: a line for each DaemonSet of the agents, and one
+	// for the eviction slots.
+	Installed []string              `json:"installed,omitempty"`
+	Unread    []installation.Unread `json:"unread,omitempty"`
+	Findings  []Finding             `json:"findings,omitempty"`
 	// Nodes are those that are not healthy, or those that were asked for, the worst first.
 	Nodes []Node `json:"nodes"`
 }
@@ -36,28 +36,6 @@ type Report struct {
 // DeepCopyObject makes the Report an object that kubectl's printers print. It is a copy of the
 // Report itself: nobody changes what is in it.
 func (r *Report) DeepCopyObject() runtime.Object { return new(*r) }
-
-// DaemonSet is one of the agents'.
-type DaemonSet struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	// Desired is how many Nodes should have an agent, Ready how many have a ready agent, and
-	// Missing how many of the desired ones have no pod.
-	Desired int    `json:"desired"`
-	Ready   int    `json:"ready"`
-	Missing int    `json:"missing"`
-	Image   string `json:"image,omitempty"`
-}
-
-// Slot is a Lease that lets one Node evict.
-type Slot struct {
-	Name string `json:"name"`
-	// Holder is the Node that has it; empty: none.
-	Holder    string     `json:"holder,omitempty"`
-	RenewedAt *time.Time `json:"renewedAt,omitempty"`
-	// CooldownUntil is until when the Holder, which evicts no more, keeps the Slot.
-	CooldownUntil *time.Time `json:"cooldownUntil,omitempty"`
-}
 
 // Summary counts Nodes. Each Node with an agent has one State: Healthy, Tainted,
 // Degraded, Unknown, Silent and Down add up to Agents.
@@ -122,19 +100,20 @@ type Node struct {
 	// Maintenance is the type of the Node condition by which the Node is under maintenance.
 	Maintenance string `json:"maintenance,omitempty"`
 	// Problem says why the record on the Node cannot be read.
-	Problem    string      `json:"problem,omitempty"`
+	Problem string `json:"problem,omitempty"`
+	// Conditions are taintlet's, and RepairNeeded while the host needs a reboot or a replacement.
 	Conditions []Condition `json:"conditions,omitempty"`
-	// Repair is the Node's condition HostRepairNeeded while that is True.
-	Repair *Repair `json:"repairNeeded,omitempty"`
 	// Others are taintlet's taints that belong to none of the conditions.
 	Others []Taint `json:"otherTaints,omitempty"`
 	// ClockSkewSeconds is how far the host's clock is ahead of the API server's.
 	ClockSkewSeconds int64 `json:"clockSkewSeconds,omitempty"`
-	// Pods are the agents' pods on this Node.
-	Pods []Pod `json:"pods,omitempty"`
-	// Foreign are the taints and the conditions that are not taintlet's, of a Node that
-	// was asked for.
-	Foreign *Foreign `json:"foreign,omitempty"`
+	// AgentPods are the agents' pods on this Node, and EvictionSlot is the Lease that lets it evict.
+	AgentPods    []string `json:"agentPods,omitempty"`
+	EvictionSlot string   `json:"evictionSlot,omitempty"`
+	// ForeignTaints and ForeignConditions are those of other programs, of a Node that was asked for.
+	// A condition is a type, a status and a reason. A cordon stands among the taints.
+	ForeignTaints     []string `json:"foreignTaints,omitempty"`
+	ForeignConditions []string `json:"foreignConditions,omitempty"`
 
 	// isSilent: the agent's last sign is too old. keepFails says that the policy which keeps
 	// taints fails; empty: the agent did not notice. mistypedPause is a word of the annotation
@@ -147,32 +126,6 @@ type Node struct {
 	specWrittenAt time.Time
 	// asked: the user named this Node.
 	asked bool
-}
-
-// Pod is an agent's pod.
-type Pod struct {
-	Name    string `json:"name"`
-	Version string `json:"version,omitempty"`
-	Ready   bool   `json:"ready"`
-	// Since is when it became ready, or not.
-	Since    *time.Time `json:"since,omitempty"`
-	Restarts int        `json:"restarts"`
-}
-
-// Repair says why a host needs a reboot or a replacement, and since when.
-type Repair struct {
-	Reason  string    `json:"reason"`
-	Message string    `json:"message"`
-	Since   time.Time `json:"since"`
-}
-
-// Foreign is what others wrote on a Node.
-type Foreign struct {
-	Taints []string `json:"taints,omitempty"`
-	// Conditions are each a type, a status and a reason.
-	Conditions []string `json:"conditions,omitempty"`
-	// IsUnschedulable: the Node is cordoned.
-	IsUnschedulable bool `json:"unschedulable,omitempty"`
 }
 
 // Condition is the state of one of taintlet's conditions, as the Node reports it.

@@ -123,14 +123,11 @@ func (f Format) block(row []string, first, below, widths []int) []string {
 	return lines
 }
 
-// repairNeeded stands where a condition has its level.
-const repairNeeded = "True"
-
 func colourOfLevel(level string) terminal.Colour {
 	return map[string]terminal.Colour{
 		probes.OK.String(): terminal.Green, string(Healthy): terminal.Green,
 		probes.Degraded.String(): terminal.Yellow, string(Tainted): terminal.Yellow,
-		probes.Critical.String(): terminal.Red, string(Down): terminal.Red, string(Silent): terminal.Red, repairNeeded: terminal.Red,
+		probes.Critical.String(): terminal.Red, string(Down): terminal.Red, string(Silent): terminal.Red,
 		probes.Unknown.String(): terminal.Magenta,
 	}[level]
 }
@@ -162,9 +159,6 @@ func (n Node) rows(now time.Time, wide bool) [][]string {
 	}
 	for _, c := range n.Conditions {
 		rows = append(rows, c.row(n.Name, now, wide))
-	}
-	if r := n.Repair; r != nil {
-		rows = append(rows, []string{nodeColumn: n.Name, conditionColumn: "RepairNeeded", levelColumn: repairNeeded, sinceColumn: age(now, r.Since), reasonColumn: r.Reason, messageColumn: r.Message})
 	}
 	if len(n.Others) > 0 {
 		rows = append(rows, []string{nodeColumn: n.Name, taintColumn: joined(n.Others), messageColumn: "taintlet's taints whose key names no condition"})
@@ -199,7 +193,7 @@ func (n Node) message() string {
 	case NoAgent:
 		parts = append(parts, "no agent has written this Node")
 	case Silent, Down:
-		said := map[bool]string{true: "the agent is not ready", false: "no agent runs here"}[len(n.Pods) > 0]
+		said := map[bool]string{true: "the agent is not ready", false: "no agent runs here"}[len(n.AgentPods) > 0]
 		if n.State == Silent {
 			said = "no sign of the agent"
 		}
