@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/agent/serve"
+	"github.com/taintlet/taintlet/taints/pace"
 )
 
 // lockName names the lock of a Node of a cluster: an abstract Unix socket (unix(7)) in the
@@ -30,11 +31,8 @@ func lockName(node string, cluster *rest.Config) (string, error) {
 	return fmt.Sprintf("@taintlet/%x", hash[:16]), nil // a name of a socket has at most 108 bytes
 }
 
-// maxWaiting bounds the connections of those that wait for a lock.
-const maxWaiting = 16
-
-// takeLock takes a lock if it is free, and tells all who wait for it the name of its owner.
-// It is free again when the returned listener is closed. nil: another process has it.
+// takeLock takes a lock if it is free, and tells all who ask the name of its owner. It is free
+// again when the returned listener is closed. nil: another process has it.
 func takeLock(ctx context.Context, name, owner string) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "unix", name)
@@ -45,52 +43,38 @@ func takeLock(ctx context.Context, name, owner string) (net.Listener, error) {
 		return nil, fmt.Errorf("the lock of the Node: %w", err)
 	}
 	go func() { // until the listener is closed
-		var waiting []net.Conn
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
-				break
+				return
 			}
-			if waiting = append(waiting, conn); len(waiting) > maxWaiting {
-				waiting[0].Close() //nolint:errcheck // it asks again
-				waiting = waiting[1:]
-			}
-			fmt.Fprintln(conn, owner)
-		}
-		for _, conn := range waiting {
-			conn.Close() //nolint:errcheck // it ends with this process in any case
+			fmt.Fprintln(conn, owner) // which fits into the buffer of the socket
+			conn.Close()              //nolint:errcheck // nobody is left to be told
 		}
 	}()
 	return listener, nil
 }
 
 const (
-	// lockAskedEvery is the least time between two tries for a lock, and saysWithin is how
-	// long its owner may take to say who it is.
-	lockAskedEvery, saysWithin = 100 * time.Millisecond, time.Second
+	// lockAskedEvery is the time between two tries for a lock, and saysWithin is how long its
+	// owner may take to say who it is.
+	lockAskedEvery, saysWithin = 250 * time.Millisecond, time.Second
 	// maxOwner is how much is read of the name of an owner, in bytes.
 	maxOwner = 100
 )
 
-// awaitLock returns when the process that has a lock has freed it, or closes the connection.
-// It tells whose the lock is; empty: the owner does not say.
-func awaitLock(ctx context.Context, name string, tell func(owner string)) {
-	asked := time.After(lockAskedEvery)
+// ownerOf asks the process that has a lock who it is; empty: it does not say. The error is that
+// nobody has the lock.
+func ownerOf(ctx context.Context, name string) (string, error) {
 	var dialer net.Dialer
-	if conn, err := dialer.DialContext(ctx, "unix", name); err == nil {
-		stop := context.AfterFunc(ctx, func() { conn.Close() }) //nolint:errcheck // nobody is left to be told
-		defer stop()
-		conn.SetReadDeadline(time.Now().Add(saysWithin)) //nolint:errcheck // then it is not known
-		owner, _, _ := bufio.NewReader(io.LimitReader(conn, maxOwner)).ReadLine()
-		tell(string(owner))
-		conn.SetReadDeadline(time.Time{}) //nolint:errcheck // as above
-		io.Copy(io.Discard, conn)         //nolint:errcheck // any end is one
-		conn.Close()                      //nolint:errcheck // as above
+	conn, err := dialer.DialContext(ctx, "unix", name)
+	if err != nil {
+		return "", err
 	}
-	select {
-	case <-asked:
-	case <-ctx.Done():
-	}
+	defer conn.Close()                               //nolint:errcheck // nothing was written
+	conn.SetReadDeadline(time.Now().Add(saysWithin)) //nolint:errcheck // then it is not known
+	owner, _, _ := bufio.NewReader(io.LimitReader(conn, maxOwner)).ReadLine()
+	return string(owner), nil
 }
 
 // lock returns when this agent has the lock of its Node, or nil when the context ends. While
@@ -102,13 +86,14 @@ func (o *options) lock(ctx context.Context, name, instance string, log *slog.Log
 			waiting.Stop()
 		}
 	}()
-	for {
+	for told := ""; ; {
 		lock, err := takeLock(ctx, name, instance)
 		if lock != nil || err != nil || ctx.Err() != nil {
 			return lock, err
 		}
-		awaitLock(ctx, name, func(owner string) {
-			why := fmt.Sprintf("another agent, %q, runs for this Node; this one waits until it ends", owner)
+		owner, err := ownerOf(ctx, name)
+		if why := fmt.Sprintf("another agent, %q, runs for this Node; this one waits until it ends", owner); err == nil && why != told {
+			told = why
 			log.Warn(why)
 			switch {
 			case waiting != nil:
@@ -116,10 +101,11 @@ func (o *options) lock(ctx context.Context, name, instance string, log *slog.Log
 			case o.listen != "":
 				if waiting, err = serve.Wait(ctx, o.listen, why, log); err != nil {
 					log.Warn("the port is not served while this agent waits", "error", err)
-					return
+				} else {
+					log.Info("this agent waits", "listen", waiting.Address.String())
 				}
-				log.Info("this agent waits", "listen", waiting.Address.String())
 			}
-		})
+		}
+		pace.Sleep(ctx, lockAskedEvery)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -108,20 +107,18 @@ func TestWaitsForAnOwnerWithoutAName(t *testing.T) {
 	}
 	defer squatter.Close() //nolint:errcheck // as above
 	ctx, cancel := context.WithCancel(t.Context())
-	told := make(chan string, 1)
-	done := make(chan struct{})
+	defer cancel()
+	log, logged := io.Pipe()
 	go func() {
-		defer close(done)
-		awaitLock(ctx, name, func(owner string) { told <- owner })
+		line := make([]byte, 1000)
+		n, _ := log.Read(line)
+		if text := string(line[:n]); !strings.Contains(text, `another agent, \"\", runs for this Node`) {
+			t.Errorf("the log says: %s", text)
+		}
+		cancel()
 	}()
-	if owner := <-told; owner != "" {
-		t.Errorf("owner %q", owner)
-	}
-	cancel()
-	select {
-	case <-done:
-	case <-time.After(time.Minute):
-		t.Fatal("it waits after its end")
+	if lock, err := (&options{}).lock(ctx, name, "second", slog.New(slog.NewTextHandler(logged, nil))); lock != nil || err != nil {
+		t.Errorf("%v, %v", lock, err)
 	}
 }
 
