@@ -3,9 +3,7 @@ package terminal
 import (
 	"io"
 	"os"
-	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -42,54 +40,28 @@ func NewScreen(w io.Writer) *Screen {
 	return s
 }
 
+// What a picture begins and ends with. The terminal cuts its lines (DECAWM off and on again).
+const (
+	home      = "\x1b[H"
+	clearAll  = "\x1b[2J" + home
+	clearLine = "\x1b[K"
+	noWrap    = "\x1b[?7l"
+	wrapAgain = "\x1b[J\x1b[?7h"
+)
+
 // Draw draws a picture in one write, so that it does not flicker.
 func (s *Screen) Draw(lines []string) error {
-	var text strings.Builder
+	text := strings.Join(lines, "\n") + "\n"
+	if s.IsTerminal {
+		text = home + noWrap + strings.Join(append(lines, ""), clearLine+"\n") + wrapAgain
+	}
 	switch {
+	case s.drawn && !s.IsTerminal:
+		text = "\n" + text
 	case s.IsTerminal && !s.drawn:
-		text.WriteString("\x1b[2J\x1b[H")
-	case s.IsTerminal:
-		text.WriteString("\x1b[H")
-	case s.drawn:
-		text.WriteString("\n")
+		text = clearAll + text
 	}
 	s.drawn = true
-	columns, _ := s.Size()
-	for _, line := range lines {
-		text.WriteString(cut(line, columns))
-		if s.IsTerminal {
-			text.WriteString("\x1b[K")
-		}
-		text.WriteString("\n")
-	}
-	if s.IsTerminal {
-		text.WriteString("\x1b[J")
-	}
-	_, err := io.WriteString(s.W, text.String())
+	_, err := io.WriteString(s.W, text)
 	return err
-}
-
-// cut shortens a line to that number of columns. An ellipsis in the last one says
-// so. Sequences that set a colour take no column.
-func cut(line string, columns int) string {
-	visible := regexp.MustCompile("\x1b[^m]*m").ReplaceAllString(line, "")
-	if columns == 0 || utf8.RuneCountInString(visible) <= columns {
-		return line
-	}
-	var text strings.Builder
-	inSequence := false
-	for _, letter := range line {
-		inSequence = inSequence || letter == '\x1b'
-		switch {
-		case inSequence, columns > 1:
-			text.WriteRune(letter)
-		case columns == 1:
-			text.WriteRune('…')
-		}
-		if !inSequence {
-			columns--
-		}
-		inSequence = inSequence && letter != 'm'
-	}
-	return text.String()
 }
