@@ -74,11 +74,6 @@ func (o *configOptions) read(ctx context.Context, nodes []string) (heading strin
 		cfg, err = command.LoadConfig(o.path)
 		return heading, cfg, err
 	}
-	return o.readInForce(ctx, nodes)
-}
-
-// readInForce is read of the configuration of the agents.
-func (o *configOptions) readInForce(ctx context.Context, nodes []string) (heading string, cfg *config.Config, err error) {
 	client, err := clientOf(&o.cluster)
 	if errors.Is(err, command.ErrNoCluster) {
 		err = fmt.Errorf("%w; --default shows the built-in configuration", err)
@@ -94,18 +89,19 @@ func (o *configOptions) readInForce(ctx context.Context, nodes []string) (headin
 		return "", nil, err
 	}
 	name += ", configuration " + cfg.Hash
-	if len(nodes) == 0 {
-		where, err := inForce(ctx, client, cfg.Hash)
-		return name + where, cfg, err
+	if len(nodes) > 0 {
+		node, err := client.Node(ctx, nodes[0])
+		if err != nil {
+			return "", nil, err
+		}
+		if cfg = cfg.For(node.Labels); cfg.Override != "" {
+			name += " with " + terminal.Clean(cfg.Override, maxWord)
+		}
+		return name + inForceOn(node, cfg.Hash), cfg, nil
 	}
-	node, err := client.Node(ctx, nodes[0])
-	if err != nil {
-		return "", nil, err
-	}
-	if cfg = cfg.For(node.Labels); cfg.Override != "" {
-		name += " with " + terminal.Clean(cfg.Override, maxWord)
-	}
-	return name + inForceOn(node, cfg.Hash), cfg, nil
+	all, agents := 0, map[string]int{}
+	err = client.EachNode(ctx, func(node *taints.Node) { all++; agents[configOf(node)]++ })
+	return fmt.Sprintf("%s, in force on %d of %s", name, agents[cfg.Hash], terminal.Count(all-agents[""], "Node")), cfg, err
 }
 
 // configOfAgents returns the configuration of the agents' ConfigMap, and what people call that;
@@ -137,12 +133,6 @@ func inForceOn(node *taints.Node, hash string) (text string) {
 	default:
 		return fmt.Sprintf("%s. Node %s still uses %s, which only its agent knows", text, name, used)
 	}
-}
-
-func inForce(ctx context.Context, client *installation.Client, hash string) (string, error) {
-	all, agents := 0, map[string]int{}
-	err := client.EachNode(ctx, func(node *taints.Node) { all++; agents[configOf(node)]++ })
-	return fmt.Sprintf(", in force on %d of %s", agents[hash], terminal.Count(all-agents[""], "Node")), err
 }
 
 // configOf is the hash of the configuration that a Node's agent uses; empty: nobody says.

@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +18,6 @@ import (
 	"github.com/taintlet/taintlet/cmd/cleanup"
 	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
-	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
 func main() {
@@ -70,8 +67,7 @@ func versionVerb() *cobra.Command {
 that of this program.`,
 		Example: "  # Which versions are these?\n  kubectl taintlet version",
 		RunE: func(c *cobra.Command, _ []string) error {
-			out := c.OutOrStdout()
-			fmt.Fprintln(out, "taintlet", command.Version())
+			fmt.Fprintln(c.OutOrStdout(), "taintlet", command.Version())
 			client, err := clientOf(&cluster)
 			if isLocal || errors.Is(err, command.ErrNoCluster) {
 				return nil
@@ -81,7 +77,7 @@ that of this program.`,
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), versionWithin)
 			defer cancel()
-			return versionsOf(ctx, client, cluster.Namespace, out)
+			return versionsOf(ctx, client, cluster.Namespace, c.OutOrStdout())
 		},
 	}
 	flags := c.Flags()
@@ -99,16 +95,6 @@ func versionsOf(ctx context.Context, client *installation.Client, namespace stri
 	if err != nil {
 		return fmt.Errorf("the versions of the agents: %w", err)
 	}
-	counts := map[string]int{}
-	for _, pod := range pods {
-		if image := installation.Agent(&pod.Spec).Image; image != "" {
-			counts[terminal.Clean(installation.VersionOf(image), maxWord)]++
-		}
-	}
-	var agents []string
-	for _, v := range slices.Sorted(maps.Keys(counts)) {
-		agents = append(agents, fmt.Sprintf("%s (%d)", v, counts[v]))
-	}
-	_, err = fmt.Fprintf(w, "agents %s\nKubernetes %s\n", cmp.Or(strings.Join(agents, ", "), "none in namespace "+namespace), terminal.Clean(server.GitVersion, maxWord))
+	_, err = fmt.Fprintf(w, "agents %s\nKubernetes %s\n", cmp.Or(installation.Images(pods), "none in namespace "+namespace), server.GitVersion)
 	return err
 }

@@ -31,7 +31,7 @@ func TestVersionsOfACluster(t *testing.T) {
 	}
 	var out strings.Builder
 	err = versionsOf(t.Context(), client, "taintlet-system", &out)
-	if want := "agents 0.1.0 (2), 0.2.0 (1)\nKubernetes v1.36.3\n"; err != nil || out.String() != want {
+	if want := "agents 2 of taintlet/taintlet:0.1.0, 1 of taintlet/taintlet:0.2.0\nKubernetes v1.36.3\n"; err != nil || out.String() != want {
 		t.Errorf("%v, %q, want %q", err, out.String(), want)
 	}
 }

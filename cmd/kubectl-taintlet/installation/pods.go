@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -105,6 +106,20 @@ func IsOver(e *corev1.Event, pods []*corev1.Pod) bool {
 		}
 	}
 	return isOver
+}
+
+// Images counts the images of agents, such as 2 of taintlet:0.1.0; empty: there are none.
+func Images(pods []*corev1.Pod) string {
+	counts := map[string]int{}
+	for _, pod := range pods {
+		counts[Agent(&pod.Spec).Image]++
+	}
+	delete(counts, "")
+	var all []string
+	for _, image := range slices.Sorted(maps.Keys(counts)) {
+		all = append(all, fmt.Sprintf("%d of %s", counts[image], image))
+	}
+	return strings.Join(all, ", ")
 }
 
 // VersionOf is the tag of an image; empty: it has none.

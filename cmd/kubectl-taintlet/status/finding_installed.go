@@ -2,7 +2,6 @@ package status
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -126,28 +125,17 @@ func usesSlots(cfg *config.Config, text string) bool {
 // versions finds agents of several versions, and another version than that of this program.
 func versions(f facts) []Finding {
 	i := f.installation
-	found := map[string]int{}
-	for _, pod := range i.Pods {
-		found[installation.Agent(&pod.Spec).Image]++
-	}
-	delete(found, "")
-	images := slices.Sorted(maps.Keys(found))
-	switch len(images) {
-	case 0:
-		return nil
-	case 1:
-		agents, program := installation.ReleaseOf(images[0]), installation.ReleaseOf(f.version)
-		if agents == "" || program == "" || agents == program {
-			return nil
+	images := installation.Images(i.Pods)
+	switch several := strings.Count(images, ", "); {
+	case several > 0:
+		return []Finding{warning(VersionsDiffer, "", commandOn("kubectl --namespace=%s rollout status daemonset "+installation.Account, i.Namespace), "agents are of %d versions: %s", several+1, images)}
+	case images != "":
+		agents, program := installation.ReleaseOf(images), installation.ReleaseOf(f.version)
+		if agents != "" && program != "" && agents != program {
+			return []Finding{warning(ProgramVersionDiffers, "", "kubectl taintlet version", "the agents are of version %s and this program is of version %s", agents, program)}
 		}
-		return []Finding{warning(ProgramVersionDiffers, "", "kubectl taintlet version", "the agents are of version %s and this program is of version %s", agents, program)}
 	}
-	counts := make([]string, len(images))
-	for index, image := range images {
-		counts[index] = fmt.Sprintf("%d of %s", found[image], image)
-	}
-	return []Finding{warning(VersionsDiffer, "", commandOn("kubectl --namespace=%s rollout status daemonset "+installation.Account, i.Namespace),
-		"agents are of %d versions: %s", len(images), strings.Join(counts, ", "))}
+	return nil
 }
 
 // policies finds admission policies that are missing, not in force or changed by hand, by
