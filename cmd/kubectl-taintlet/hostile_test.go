@@ -12,7 +12,7 @@ import (
 func TestHostileObjectsInEveryVerb(t *testing.T) {
 	fixtures.CheckHostile(t, newProgram().Commands(), map[string][]string{
 		"status":    {"status", "status -o=wide", "status -o=json", "status -o=yaml", "status node-1", "status --no-headers", "status -o=name", "status -o=jsonpath={.nodes}"},
-		"check":     {"check", "check --pre", "check -o=json", "check -o=yaml", "check -o=jsonpath={.groups[*].lines[*].text}"},
+		"check":     {"check", "check --pre", "check -o=json", "check -o=yaml", "check -o=jsonpath={.lines[*].text}"},
 		"evictions": {"evictions", "evictions node-1"},
 		"config":    {"config", "config node-1"},
 		"version":   {"version"},

@@ -189,10 +189,8 @@ func run(ctx context.Context, config *rest.Config, pre bool) (lines map[string]c
 		return nil, false, err
 	}
 	lines = map[string]check.Line{}
-	for _, g := range report.Groups {
-		for _, line := range g.Lines {
-			lines[line.Name] = line
-		}
+	for _, line := range report.Lines {
+		lines[line.Name] = line
 	}
 	return lines, isWell, nil
 }

@@ -268,11 +268,9 @@ func (f *five) complaints() ([]string, error) {
 		return nil, err
 	}
 	var all []string
-	for _, g := range report.Groups {
-		for _, line := range g.Lines {
-			if line.Severity == check.Failed || line.Severity == check.Warning {
-				all = append(all, line.Name+": "+line.Text)
-			}
+	for _, line := range report.Lines {
+		if line.Severity == check.Failed || line.Severity == check.Warning {
+			all = append(all, line.Name+": "+line.Text)
 		}
 	}
 	return all, nil

@@ -29,7 +29,8 @@ const (
 
 // Line is the answer of one check: a Finding, or that there is none.
 type Line struct {
-	// Name tells the check from all others.
+	// Group is what the check is about, and Name tells it from all others.
+	Group          string `json:"group"`
 	Name           string `json:"name"`
 	status.Finding `json:",inline"`
 	// Remedy says what to do, and Link where that is explained.
@@ -59,17 +60,11 @@ const maxText = 600
 // clean makes a text that has parts of others safe for a terminal.
 func clean(text string) string { return terminal.Sentence(text, maxText) }
 
-// Group is some checks about one thing.
-type Group struct {
-	Name  string `json:"name"`
-	Lines []Line `json:"lines"`
-}
-
 // Report is what all checks found. Fields are only ever added within a version.
 type Report struct {
 	metav1.TypeMeta `json:",inline"`
 
-	Groups []Group `json:"groups"`
+	Lines []Line `json:"lines"`
 	// Stopped: the last check failed, and without it the others tell nothing. They
 	// were not made.
 	Stopped bool `json:"stopped,omitempty"`

@@ -103,7 +103,7 @@ func TestSettled(t *testing.T) {
 		"an old configuration": {Line{Name: "in-force", Finding: status.Finding{Severity: Warning}}, false},
 		"a warning":            {Line{Name: "kernel", Finding: status.Finding{Severity: Warning}}, true},
 	} {
-		r := Report{Groups: []Group{{Lines: []Line{{Name: "version", Finding: status.Finding{Severity: OK}}, test.line}}}}
+		r := Report{Lines: []Line{{Name: "version", Finding: status.Finding{Severity: OK}}, test.line}}
 		if (len(r.unsettled(true)) == 0) != test.want {
 			t.Errorf("%s: settled is %t", name, !test.want)
 		}

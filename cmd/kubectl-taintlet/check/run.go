@@ -39,20 +39,18 @@ func (o Options) make(ctx context.Context) (report Report, err error) {
 	}
 	report = Report{TypeMeta: metav1.TypeMeta{APIVersion: config.APIVersion, Kind: Kind}}
 	for _, g := range groups() {
-		found := Group{Name: g.name}
 		for _, c := range g.checks {
 			if report.Stopped || c.isBefore != o.Pre && !c.isAlways {
 				continue
 			}
-			lines := c.lines(ctx, s)
-			found.Lines = append(found.Lines, lines...)
-			report.Stopped = c.isBase && !o.Pre && lines[0].Severity == Failed
+			for _, line := range c.lines(ctx, s) {
+				line.Group, line.Name = g.name, c.name
+				report.Lines = append(report.Lines, line)
+				report.Stopped = c.isBase && !o.Pre && line.Severity == Failed
+			}
 			if ctx.Err() != nil {
 				return report, ctx.Err()
 			}
-		}
-		if len(found.Lines) > 0 {
-			report.Groups = append(report.Groups, found)
 		}
 	}
 	return report, nil
@@ -69,9 +67,7 @@ func (c check) lines(ctx context.Context, s *scene) (lines []Line) {
 		}
 	}
 	if len(lines) > maxOfACheck {
-		more := line(lines[0].Severity, "and %d more: kubectl taintlet status -o json has all", len(lines)-maxOfACheck)
-		more.Name = c.name
-		lines = append(lines[:maxOfACheck], more)
+		lines = append(lines[:maxOfACheck], line(lines[0].Severity, "and %d more: kubectl taintlet status -o json has all", len(lines)-maxOfACheck))
 	}
 	if len(lines) == 0 {
 		lines = []Line{c.complete(c.answer(ctx, s))}
@@ -112,18 +108,11 @@ func (c check) answer(ctx context.Context, s *scene) Line {
 // complete adds the check's own texts to a line, and makes texts from other programs safe for a
 // terminal.
 func (c check) complete(line Line) Line {
-	line.Name, line.Text = c.name, clean(line.Text)
+	line.Text = clean(line.Text)
 	if line.Severity == Failed || line.Severity == Warning {
 		line.Remedy, line.Link = clean(cmp.Or(line.Remedy, c.remedy)), docs+c.link
 	}
 	return line
-}
-
-func (r Report) where(holds func(Line) bool) (lines []Line) {
-	for _, g := range r.Groups {
-		lines = append(lines, slices.DeleteFunc(slices.Clone(g.Lines), func(l Line) bool { return !holds(l) })...)
-	}
-	return lines
 }
 
 // retryAfter is the time between two rounds of checks while one waits.
@@ -158,8 +147,8 @@ func (o Options) await(ctx context.Context, report Report, err error) (Report, e
 // unsettled are the lines that failed, and where it is waited for the end of a roll-out, of the
 // agents or of their configuration, those whose warning says that it goes on.
 func (r Report) unsettled(isWaiting bool) []Line {
-	return r.where(func(l Line) bool {
-		return l.Severity == Failed || isWaiting && l.Severity == Warning && slices.Contains([]string{"images", "daemonset", "in-force"}, l.Name)
+	return slices.DeleteFunc(slices.Clone(r.Lines), func(l Line) bool {
+		return l.Severity != Failed && !(isWaiting && l.Severity == Warning && slices.Contains([]string{"images", "daemonset", "in-force"}, l.Name))
 	})
 }
 
@@ -169,36 +158,32 @@ func (r Report) print(w io.Writer, format string) error {
 	}
 	signs := map[status.Severity]string{OK: "√", Warning: "‼", Failed: "×", Skipped: "-"}
 	var text strings.Builder
-	for _, g := range r.Groups {
-		fmt.Fprintf(&text, "%s\n%s\n", g.Name, strings.Repeat("-", len(g.Name)))
-		for _, line := range g.Lines {
-			fmt.Fprintf(&text, "%s %s\n", signs[line.Severity], line.Text)
-			if line.Remedy != "" {
-				fmt.Fprintf(&text, "    %s\n", line.Remedy)
-				if line.Command != "" {
-					fmt.Fprintf(&text, "    %s\n", line.Command)
-				}
-				fmt.Fprintf(&text, "    %s\n", line.Link)
+	group, counts := "", map[status.Severity]int{}
+	for _, line := range r.Lines {
+		if line.Group != group {
+			fmt.Fprintf(&text, "%s%s\n%s\n", strings.Repeat("\n", min(1, text.Len())), line.Group, strings.Repeat("-", len(line.Group)))
+			group = line.Group
+		}
+		counts[line.Severity]++
+		fmt.Fprintf(&text, "%s %s\n", signs[line.Severity], line.Text)
+		if line.Remedy != "" {
+			for _, detail := range []string{line.Remedy, line.Command, line.Link} {
+				text.WriteString(strings.TrimSuffix("    "+detail+"\n", "    \n"))
 			}
 		}
-		text.WriteString("\n")
 	}
-	count := func(severity status.Severity) int {
-		return len(r.where(func(l Line) bool { return l.Severity == severity }))
-	}
-	fmt.Fprintf(&text, "%d passed", count(OK))
+	fmt.Fprintf(&text, "\n%d passed", counts[OK])
 	for _, other := range []struct {
 		severity status.Severity
 		word     string
 	}{{Warning, "with a warning"}, {Failed, "failed"}, {Skipped, "not checked"}} {
-		if found := count(other.severity); found > 0 {
-			fmt.Fprintf(&text, ", %d %s", found, other.word)
+		if counts[other.severity] > 0 {
+			fmt.Fprintf(&text, ", %d %s", counts[other.severity], other.word)
 		}
 	}
 	if r.Stopped {
 		text.WriteString("; without that nothing else can be checked")
 	}
-	text.WriteString("\n")
-	_, err := io.WriteString(w, text.String())
+	_, err := fmt.Fprintln(w, text.String())
 	return err
 }
