@@ -85,6 +85,8 @@ func breakages() []breakage {
 		{line: "images", state: check.Warning, text: `of 2 versions: 1 of other:1, 2 of taintlet/taintlet:`, do: otherImage("other:1"), undo: otherImage("")},
 		{line: "policy-rules", state: check.Failed, text: `taintlet-nodes refuses taints of the configuration: .*example.com/disk`,
 			do: configured(`rules:\n- {condition: DiskPressure, level: Degraded, taint: {key: example.com/disk, effect: NoSchedule}}\n`)},
+		{line: "policy-rules", state: check.Failed, text: `taintlet-nodes refuses taints of the configuration: .*example.com/pool`,
+			do: configured(`overrides:\n- nodeSelector: {kubernetes.io/hostname: bare}\n  rules: [{condition: DiskPressure, level: Degraded, taint: {key: example.com/pool, effect: NoSchedule}}]\n`)},
 		{line: "policies-unchanged", state: check.Warning, text: `^the admission policy taintlet-nodes was changed by kubectl-patch`,
 			do: kubectl("patch", "validatingadmissionpolicy", "taintlet-nodes", "--type=merge", "--patch", `{"spec": {"failurePolicy": "Ignore"}}`)},
 		{line: "configuration", state: check.Failed, text: `is invalid, so running agents keep .*memory.availablePercent: Invalid value: 500`, do: configured(`memory: {availablePercent: 500}\n`)},

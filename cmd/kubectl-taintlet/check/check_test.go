@@ -192,7 +192,24 @@ func TestValuesAreNoRulesOfTheirOwn(t *testing.T) {
 	if want := "the configuration is valid: 4 rules for Degraded, 0 for Critical"; err != nil || line.Text != want {
 		t.Errorf("%q, %v; want %q", line.Text, err, want)
 	}
-	if pairs := ownTolerated(cfg, true); len(pairs) != 1 {
+	if pairs := (&scene{inUse: cfg}).ownTolerated(true); len(pairs) != 1 {
 		t.Errorf("DaemonSets have to tolerate %v", pairs)
+	}
+}
+
+// The rules of an override are tried where the override applies to a Node.
+func TestRulesOfOverridesAreTried(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.HostSchema().Decode([]byte("apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\noverrides:\n" +
+		"- nodeSelector: {pool: db}\n  rules: [{condition: DiskPressure, level: Degraded, taint: {key: example.com/pool, effect: NoSchedule}}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pool, want := range map[string]bool{"db": true, "web": false} {
+		s := &scene{inUse: cfg, overridden: map[*config.Config]bool{}, said: map[string][]string{}}
+		s.add(&taints.Node{Name: "n1", Labels: map[string]string{"pool": pool}}, cfg.Policy())
+		if _, isTried := s.wanted()[taints.Pair{Key: "example.com/pool", Effect: taints.NoSchedule}]; isTried != want {
+			t.Errorf("%s: it is tried: %t", pool, isTried)
+		}
 	}
 }

@@ -41,9 +41,14 @@ func (s *scene) checkConfiguration(context.Context) (Line, error) {
 // checkOverrides finds overrides that apply to no Node: its labels are others, or an earlier
 // override has them too.
 func (s *scene) checkOverrides(context.Context) (Line, error) {
+	used := map[string]bool{}
+	for cfg := range s.overridden {
+		place, _, _ := strings.Cut(cfg.Override, " ")
+		used[place] = true
+	}
 	var unused []string
 	for i, override := range s.inUse.Overrides {
-		if place := fmt.Sprintf("overrides[%d]", i); !s.overrides[place] {
+		if place := fmt.Sprintf("overrides[%d]", i); !used[place] {
 			selector, _ := override["nodeSelector"].(map[string]any)
 			labels := make([]string, 0, len(selector))
 			for _, key := range slices.Sorted(maps.Keys(selector)) {
@@ -58,8 +63,17 @@ func (s *scene) checkOverrides(context.Context) (Line, error) {
 	return line(OK, "each override applies to a Node: %d", len(s.inUse.Overrides)), nil
 }
 
+// rules are those of the configuration, and then those of the overrides that apply to a Node.
+func (s *scene) rules() []decide.Rule {
+	all := s.inUse.Policy().Rules
+	for _, cfg := range slices.SortedFunc(maps.Keys(s.overridden), func(a, b *config.Config) int { return strings.Compare(a.Override, b.Override) }) {
+		all = append(all, cfg.Policy().Rules...)
+	}
+	return all
+}
+
 func (s *scene) checkSlots(context.Context) (Line, error) {
-	if !slices.ContainsFunc(s.inUse.Policy().Rules, func(r decide.Rule) bool { return r.Level == probes.Critical }) {
+	if !slices.ContainsFunc(s.rules(), func(r decide.Rule) bool { return r.Level == probes.Critical }) {
 		return line(OK, "eviction is off: no rule for level Critical"), nil
 	}
 	return line(OK, "eviction is on: at most %s at the same time", terminal.Count(s.inUse.Eviction.Slots, "Node")), nil
@@ -69,7 +83,7 @@ func (s *scene) checkSlots(context.Context) (Line, error) {
 // for: the policies name them, and are changed apart from the ConfigMap where there is no
 // chart.
 func (s *scene) checkRulesAllowed(ctx context.Context) (Line, error) {
-	wanted := wantedBy(s.inUse)
+	wanted := s.wanted()
 	switch err := s.trySet(ctx, s.names[0], wanted); {
 	case mayNotImpersonate(err):
 		return Line{}, err
@@ -81,14 +95,14 @@ func (s *scene) checkRulesAllowed(ctx context.Context) (Line, error) {
 	return line(OK, "the agents may set the taints of the configuration, and their stand-ins: %d", len(wanted)), nil
 }
 
-// wantedBy are the taints that a configuration can lead to, by their pairs.
-func wantedBy(cfg *config.Config) map[taints.Pair]taints.Taint {
+// wanted are the taints that the rules can lead to, by their pairs.
+func (s *scene) wanted() map[taints.Pair]taints.Taint {
 	wanted := map[taints.Pair]taints.Taint{}
-	for _, rule := range cfg.Policy().Rules {
+	for _, rule := range s.rules() {
 		pair := rule.Taint.Pair()
 		wanted[pair] = pair.With(rule.Taint.Value)
 		if rule.Level > probes.OK {
-			standIn := taints.StandInFor(pair, cfg.KeyPrefix)
+			standIn := taints.StandInFor(pair, s.inUse.KeyPrefix)
 			wanted[standIn] = standIn.With(rule.Taint.Value)
 		}
 	}
@@ -123,7 +137,7 @@ func (s *scene) checkDaemonSets(ctx context.Context) (Line, error) {
 		return Line{}, err
 	}
 	var keys, names []string
-	for _, pair := range ownTolerated(s.inUse, s.installation.HasKeep()) {
+	for _, pair := range s.ownTolerated(s.installation.HasKeep()) {
 		keys = append(keys, pair.Key)
 		for _, d := range all {
 			if name := d.Namespace + "/" + d.Name; !tolerates(d.Spec.Template.Spec.Tolerations, pair) && !slices.Contains(names, name) {
@@ -140,17 +154,17 @@ func (s *scene) checkDaemonSets(ctx context.Context) (Line, error) {
 	return line(OK, "all DaemonSets tolerate %s", terminal.Listed(keys)), nil
 }
 
-// ownTolerated are the NoSchedule pairs that a configuration leads to and that a
+// ownTolerated are the NoSchedule pairs that the rules lead to and that a
 // DaemonSet tolerates by its own template only (AddOrUpdateDaemonPodTolerations in
 // pkg/controller/daemon/util/daemonset_util.go, Kubernetes 1.36).
-func ownTolerated(cfg *config.Config, kept bool) (pairs []taints.Pair) {
-	facts := taints.Facts{KeepPolicy: kept, StandInPrefix: cfg.KeyPrefix}
-	for _, rule := range cfg.Policy().Rules {
-		if via, pair := taints.Resolve(rule.Taint.Pair(), facts); via != taints.Kept && pair.Effect == taints.NoSchedule && !rule.IsGraver() {
+func (s *scene) ownTolerated(kept bool) (pairs []taints.Pair) {
+	facts := taints.Facts{KeepPolicy: kept, StandInPrefix: s.inUse.KeyPrefix}
+	for _, rule := range s.rules() {
+		if via, pair := taints.Resolve(rule.Taint.Pair(), facts); via != taints.Kept && pair.Effect == taints.NoSchedule && !slices.Contains(pairs, pair) {
 			pairs = append(pairs, pair)
 		}
 	}
-	if key := cfg.Startup.Taint; key != "" {
+	if key := s.inUse.Startup.Taint; key != "" {
 		pairs = append(pairs, taints.Pair{Key: key, Effect: taints.NoSchedule})
 	}
 	return pairs
@@ -174,7 +188,7 @@ func (s *scene) checkAutoscalers(ctx context.Context) (Line, error) {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return Line{}, err
 	}
-	for _, rule := range s.inUse.Policy().Rules {
+	for _, rule := range s.rules() {
 		switch taint := rule.Taint; {
 		case isHard && taint.Effect == taints.PreferNoSchedule:
 			return line(Warning, "Karpenter takes %s of %s for a hard taint: it adds a Node where pods could still use this one", taint.Pair(), rule.Condition).

@@ -53,8 +53,8 @@ type scene struct {
 	// untainted is a Node without the taint with which the policy that keeps taints is tried;
 	// empty: none.
 	untainted string
-	// overrides are those of the configuration that apply to a Node, by how they begin.
-	overrides map[string]bool
+	// overridden are the configurations of the overrides that apply to a Node.
+	overridden map[*config.Config]bool
 	// said are Nodes with a remark about each, by the names of checks.
 	said map[string][]string
 }
@@ -64,7 +64,7 @@ func newScene(ctx context.Context, o Options) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{config: o.Config, me: me, namespace: o.Namespace, port: cmp.Or(o.Port, installation.DefaultPort), overrides: map[string]bool{}, said: map[string][]string{}}
+	s := &scene{config: o.Config, me: me, namespace: o.Namespace, port: cmp.Or(o.Port, installation.DefaultPort), overridden: map[*config.Config]bool{}, said: map[string][]string{}}
 	if err := s.reach(ctx); err != nil {
 		return nil, err
 	}
@@ -153,9 +153,8 @@ func (s *scene) add(node *taints.Node, policy *decide.Policy) {
 	say := func(check, format string, args ...any) {
 		s.said[check] = append(s.said[check], name+fmt.Sprintf(format, args...))
 	}
-	if s.inUse != nil {
-		place, _, _ := strings.Cut(s.inUse.For(node.Labels).Override, " ")
-		s.overrides[place] = true
+	if s.inUse != nil && s.inUse.For(node.Labels) != s.inUse {
+		s.overridden[s.inUse.For(node.Labels)] = true
 	}
 	if node.OS == "linux" && isOldKernel(node.Kernel) {
 		say("kernel", " (%s)", node.Kernel)
