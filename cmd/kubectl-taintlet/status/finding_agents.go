@@ -128,57 +128,44 @@ func podFinding(f facts, pod *corev1.Pod) (Finding, bool) {
 			pod.Name, ago(f.now, pod.CreationTimestamp.Time), reasonOf(pod.Status.Reason, pod.Status.Message)), true
 	case container == nil:
 		return Finding{}, false
-	case container.State.Waiting != nil || container.State.Terminated != nil:
-		return notRunning(f, pod, container, describe, previous), true
+	}
+	waiting, ended := container.State.Waiting, cmp.Or(container.State.Terminated, container.LastTerminationState.Terminated)
+	code, end, command := AgentRestarted, "", describe
+	if ended != nil {
+		code, end = endOf(*ended, ago(f.now, ended.FinishedAt.Time))
+		command = previous
+	}
+	count := terminal.Count(int(container.RestartCount), "restart")
+	switch isRunning := waiting == nil && container.State.Terminated == nil; {
+	case !isRunning:
+		if waiting != nil {
+			end = strings.TrimSuffix("is waiting"+reasonOf(waiting.Reason, waiting.Message)+"; it "+end, "; it ")
+		}
+		if code == AgentRestarted {
+			code = AgentNotStarted
+		}
+		return failure(code, node, command, "the agent in the pod %s %s; %s%s", pod.Name, end, count, lastSign(f, node)), true
 	case !isReady: // the agent says why, or else the kubelet
 		why := cmp.Or(reasonOf(i.Said[pod.Name], ""), newestMessage(f, i.PodEvents, pod.Name))
 		return failure(AgentNotReady, node, logs, "the pod %s is not ready%s%s%s", pod.Name, forSince(f.now, since), why, lastSign(f, node)), true
-	case container.LastTerminationState.Terminated != nil && f.now.Sub(container.LastTerminationState.Terminated.FinishedAt.Time) < recently:
-		ended := *container.LastTerminationState.Terminated
-		code := AgentRestarted
-		if isOutOfMemory(ended) {
-			code = AgentOutOfMemory
-		}
-		return warning(code, node, previous, "the agent ended %s %s and runs again: %s", ago(f.now, ended.FinishedAt.Time), endText(ended), restarts(container)), true
+	case ended != nil && f.now.Sub(ended.FinishedAt.Time) < recently:
+		return warning(code, node, command, "the agent %s and runs again: %s", end, count), true
 	}
 	return Finding{}, false
 }
 
-func notRunning(f facts, pod *corev1.Pod, c *corev1.ContainerStatus, describe, previous string) Finding {
-	ended := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
-	code, command := AgentNotStarted, describe
-	var parts []string
-	if c.State.Waiting != nil {
-		parts = append(parts, "is waiting"+reasonOf(c.State.Waiting.Reason, c.State.Waiting.Message))
-	}
-	if ended != nil {
-		command = previous
-		parts = append(parts, fmt.Sprintf("ended %s %s", ago(f.now, ended.FinishedAt.Time), endText(*ended)))
-		if isOutOfMemory(*ended) {
-			code = AgentOutOfMemory
-		}
-	}
-	return failure(code, pod.Spec.NodeName, command, "the agent in the pod %s %s; %s%s",
-		pod.Name, strings.Join(parts, "; it "), restarts(c), lastSign(f, pod.Spec.NodeName))
-}
-
-func isOutOfMemory(e corev1.ContainerStateTerminated) bool { return e.Reason == "OOMKilled" }
-
-func endText(e corev1.ContainerStateTerminated) string {
+// endOf says how and when a container ended.
+func endOf(e corev1.ContainerStateTerminated, when string) (code Code, text string) {
 	const fatal = 128 // and the number of the signal, as a shell has it
 	switch {
-	case isOutOfMemory(e):
-		return "out of memory (OOMKilled)"
+	case e.Reason == "OOMKilled":
+		return AgentOutOfMemory, "ended " + when + " out of memory (OOMKilled)"
 	case e.Signal > 0:
-		return fmt.Sprintf("by signal %d", e.Signal)
+		return AgentRestarted, fmt.Sprintf("ended %s by signal %d", when, e.Signal)
 	case e.ExitCode > fatal:
-		return fmt.Sprintf("by signal %d (exit code %d)", e.ExitCode-fatal, e.ExitCode)
+		return AgentRestarted, fmt.Sprintf("ended %s by signal %d (exit code %d)", when, e.ExitCode-fatal, e.ExitCode)
 	}
-	return fmt.Sprintf("with exit code %d", e.ExitCode)
-}
-
-func restarts(c *corev1.ContainerStatus) string {
-	return terminal.Count(int(c.RestartCount), "restart")
+	return AgentRestarted, fmt.Sprintf("ended %s with exit code %d", when, e.ExitCode)
 }
 
 func reasonOf(reason, message string) string {

@@ -201,7 +201,7 @@ func podText(pod *corev1.Pod, now time.Time) string {
 	isReady, since := installation.ReadySince(pod)
 	text += map[bool]string{true: ", ready", false: ", not ready"}[isReady] + forSince(now, since)
 	if c := installation.AgentStatus(pod); c != nil && c.RestartCount > 0 {
-		text += ", " + restarts(c)
+		text += ", " + terminal.Count(int(c.RestartCount), "restart")
 	}
 	return terminal.Clean(text, maxText)
 }
