@@ -77,35 +77,27 @@ func (d *DNS) refresh(ctx context.Context, patience time.Duration) {
 
 // evaluate says what the answers mean. One nameserver is enough, of those that ever answered.
 func (d *DNS) evaluate(servers []netip.AddrPort, errs []error) verdict.Result {
-	var well, failed, refused []string
+	var well, failed, others []string
 	for i, server := range servers {
 		told := server.Addr().String()
-		if errs[i] == nil {
+		switch {
+		case errs[i] == nil:
 			d.seen[server] = true
 			well = append(well, told)
-			continue
-		}
-		told += ": " + why(errs[i])
-		if _, isError := errors.AsType[rcode](errs[i]); isError {
-			refused = append(refused, told)
-		}
-		if d.seen[server] {
-			failed = append(failed, told)
+		case d.seen[server]:
+			failed = append(failed, told+": "+why(errs[i]))
+		default:
+			others = append(others, told+": "+why(errs[i]))
 		}
 	}
-	isError := len(well) == 0 && len(refused) > 0
 	switch {
 	case len(well) > 0:
 		told := append([]string{"nameserver " + strings.Join(well, ", ") + " answers"}, failed...)
 		return verdict.Result{Outcome: verdict.Well, Detail: strings.Join(told, "; ")}
-	case len(failed) > 0 && isError:
-		return verdict.Result{Outcome: verdict.Failed, IsError: true, Detail: "no nameserver resolves names: " + strings.Join(failed, "; ")}
 	case len(failed) > 0:
-		return verdict.Result{Outcome: verdict.Failed, Detail: "no nameserver answers: " + strings.Join(failed, "; ")}
-	case isError:
-		return verdict.Result{Never: true, IsError: true, Detail: "no nameserver ever resolved names since the start: " + strings.Join(refused, "; ")}
+		return verdict.Result{Outcome: verdict.Failed, Detail: "no nameserver resolves names: " + strings.Join(failed, "; ")}
 	case len(servers) > 0:
-		return verdict.Result{Never: true, Detail: "no nameserver ever answered since the start"}
+		return verdict.Result{Never: true, Detail: "no nameserver ever resolved names since the start: " + strings.Join(others, "; ")}
 	}
 	return verdict.Result{Detail: d.path + " names no nameserver"}
 }

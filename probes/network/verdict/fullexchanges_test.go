@@ -145,9 +145,9 @@ func TestFullPacketsAfterAPeersWord(t *testing.T) {
 			all++
 		}
 		for _, p := range now {
-			result := PeerResult{Reached: true, Answer: &Answer{Full: new(3)}}
+			result := PeerResult{Reached: true, Answer: &Answer{Full: 3}}
 			if p == peers[4] {
-				result.Answer.Full = new(lostHere)
+				result.Answer.Full = lostHere
 			}
 			if turns.IsFull(p) {
 				result.Full, result.FullNow, result.FullBytes = Passed, true, 1448

@@ -33,8 +33,8 @@ func (h *hole) add(r *Round) {
 	h.hear(r, here || h.here.any())
 	h.take(here, h.heard.areWitnesses(len(r.Peers)), false, r.At)
 	h.isPressing = lostNow > 0 // all peers are asked then
-	// In a fleet of older agents none can pass.
-	h.isUntried = h.passed == 0 && fewestPeers <= count(r.Peers, func(p *PeerResult) bool { return p.Answer != nil && p.Answer.Full != nil && *p.Answer.Full > 0 })
+	// In a network that never lets one pass it may be meant so.
+	h.isUntried = h.passed == 0 && fewestPeers <= count(r.Peers, func(p *PeerResult) bool { return p.Answer != nil && p.Answer.Full > 0 })
 }
 
 // hear counts the peers that exchange full packets among themselves since this host does not.
@@ -49,10 +49,10 @@ func (h *hole) hear(r *Round, fails bool) {
 	}
 	for i := range r.Peers {
 		p := &r.Peers[i]
-		if !p.Reached || p.Carried || p.Answer == nil || p.Answer.Full == nil {
+		if !p.Reached || p.Carried || p.Answer == nil || p.Answer.Full == 0 {
 			continue
 		}
-		count := *p.Answer.Full
+		count := p.Answer.Full
 		before, isKnown := h.before[p.Node]
 		switch {
 		case count < 0:
@@ -65,15 +65,12 @@ func (h *hole) hear(r *Round, fails bool) {
 	}
 }
 
-// published is the value that peers read; nil: not known.
-func (h *hole) published() *int {
-	switch {
-	case h.here.any(), h.lost > 1 && 100*h.lost > lowPercent*h.tried:
-		return new(lostHere)
-	case h.passed == 0:
-		return nil
+// published is the value that peers read; 0: not known.
+func (h *hole) published() int {
+	if h.here.any() || h.lost > 1 && 100*h.lost > lowPercent*h.tried {
+		return lostHere
 	}
-	return new(h.passed)
+	return h.passed
 }
 
 func (h *hole) String() string {

@@ -11,7 +11,7 @@ import (
 // peers exchange some among themselves meanwhile.
 func TestHole(t *testing.T) {
 	t.Parallel()
-	still := answers(func(_ int, a *Answer) { a.Full = new(7) })
+	still := answers(func(_ int, a *Answer) { a.Full = 7 })
 	maintained := answers(func(_ int, a *Answer) { a.Maintenance = true })
 	mute := func(r *Round) {
 		for i := range r.Peers {
@@ -63,9 +63,9 @@ func TestHoleOfAll(t *testing.T) {
 	for i := range 60 {
 		late := 12 - min(12, i) // a peer more sees it in each round, and none exchanges any
 		o := s.play(1, fullLost(12), answers(func(n int, a *Answer) {
-			a.Full = new(7)
+			a.Full = 7
 			if n >= late {
-				a.Full = new(lostHere)
+				a.Full = lostHere
 			}
 		}))
 		if o.Level == probes.Degraded {
@@ -104,25 +104,25 @@ func TestTellsWhetherFullPacketsPass(t *testing.T) {
 		}
 	}
 	one := func(r *Round) { untried(r); r.Peers[3].Full, r.Peers[3].FullNow = Passed, true }
-	if s.play(3, untried); s.last.Own.Full != nil {
+	if s.play(3, untried); s.last.Own.Full != 0 {
 		t.Error("tells what it does not know")
 	}
 	for want := range 3 {
-		if s.play(1, one); *s.last.Own.Full != want+1 {
-			t.Errorf("after %d: %d", want+1, *s.last.Own.Full)
+		if s.play(1, one); s.last.Own.Full != want+1 {
+			t.Errorf("after %d: %d", want+1, s.last.Own.Full)
 		}
 	}
 	s.evaluator.hole.passed = lastPassed
-	if s.play(1, one); *s.last.Own.Full != 1 {
-		t.Errorf("after the last number: %d", *s.last.Own.Full)
+	if s.play(1, one); s.last.Own.Full != 1 {
+		t.Errorf("after the last number: %d", s.last.Own.Full)
 	}
-	if s.play(5, fullLost(2)); *s.last.Own.Full == lostHere {
+	if s.play(5, fullLost(2)); s.last.Own.Full == lostHere {
 		t.Error("what is lost with two of twelve is theirs")
 	}
-	if s.play(1, fullLost(3)); *s.last.Own.Full != lostHere {
+	if s.play(1, fullLost(3)); s.last.Own.Full != lostHere {
 		t.Error("is a witness although more than a fifth is lost")
 	}
-	if s.play(1, fullLost(6)); *s.last.Own.Full != lostHere {
+	if s.play(1, fullLost(6)); s.last.Own.Full != lostHere {
 		t.Error("hides that they get lost")
 	}
 }

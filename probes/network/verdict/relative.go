@@ -40,13 +40,9 @@ func (c *relative) isWellElsewhere() bool { return c.heard.areWitnesses(c.asked)
 // reportOf returns what a peer reports of the class, or of the same DNS pods that this host asked.
 // The host of one of two pods asks the other one alone, and its peers ask both: then what they say
 // of that one counts. It is the pod that is gone where they do not reach it either, and one on a
-// host without power stays listed for most of a minute. Of nameservers that answer with errors,
-// only peers tell that do not take an error for an answer.
+// host without power stays listed for most of a minute.
 func (c *relative) reportOf(a *Answer, ofSame bool) (well, known bool) {
-	switch {
-	case c.found.IsError:
-		return a.Resolves != nil && *a.Resolves, a.Resolves != nil
-	case c.class != Pods || !ofSame:
+	if c.class != Pods || !ofSame {
 		well, known = a.Classes[c.class]
 		return well, known
 	}

@@ -212,7 +212,7 @@ func (t *Rotation) takeFull(last *lastAsked, result *PeerResult) {
 }
 
 // losesFull reports whether a peer says that it loses full packets.
-func losesFull(a *Answer) bool { return a != nil && a.Full != nil && *a.Full < 0 }
+func losesFull(a *Answer) bool { return a != nil && a.Full < 0 }
 
 // losesToMany reports whether full packets are lost on the way to many peers.
 func (t *Rotation) losesToMany() bool {

@@ -172,8 +172,6 @@ type Result struct {
 	Never bool
 	// Pods has the DNS pods asked of those ever reached: true, it was reached now. Only class Pods has them.
 	Pods map[netip.AddrPort]bool
-	// IsError: no nameserver answers without an error, and one with an error. Only class DNS has it.
-	IsError bool
 	// Elsewhere: the API server answers at its own address, not at the configured one. Only class API has it.
 	Elsewhere bool
 	// IsSure: the failure needs no second fact. There is no carrier, the ways of two targets

@@ -212,16 +212,6 @@ func closedTo(n int) change {
 	}
 }
 
-// resolving makes the first peers say whether their nameservers answer without an error: so
-// many know that, and for the first of these it is so.
-func resolving(know, well int) change {
-	return answers(func(i int, a *Answer) {
-		if i < know {
-			a.Resolves = new(i < well)
-		}
-	})
-}
-
 // fullLost makes full packets get lost on the way to the first peers.
 func fullLost(peers int) change {
 	return func(r *Round) {
@@ -239,9 +229,9 @@ func counting(count, lost int) change {
 		answers(func(i int, a *Answer) {
 			switch {
 			case i < count:
-				a.Full = new(number)
+				a.Full = number
 			case i < count+lost:
-				a.Full = new(lostHere)
+				a.Full = lostHere
 			}
 		})(r)
 	}

@@ -73,13 +73,10 @@ type Answer struct {
 	Version int `json:"version"`
 	// Classes holds the known classes by name; true: healthy.
 	Classes map[Class]bool `json:"classes,omitempty"`
-	// Resolves: true if the agent's nameservers answered without an error in the last 5 rounds; nil
-	// if that is not known, or for a release that counted errors as answers.
-	Resolves *bool `json:"resolves,omitempty"`
 	// Full counts the agent's successful exchanges of full packets, and restarts at 0 after some
 	// thousand: a change means that an exchange succeeded. -1: full packets to many peers are lost.
-	// Nil: not known.
-	Full *int `json:"full,omitempty"`
+	// 0: not known.
+	Full int `json:"full,omitempty"`
 	// Pods has the DNS pods asked in its newest round, of those it reached before: true, it reached it.
 	Pods map[netip.AddrPort]bool `json:"pods,omitempty"`
 	// Lossy is the share of connections with retransmits over the last 30 s, or of the newest if that is more, in

@@ -124,15 +124,11 @@ func (e *Evaluator) isSure(r *Round, c Class) bool {
 func (e *Evaluator) answer() Answer {
 	a := Answer{Version: AnswerVersion, Classes: map[Class]bool{}, Lossy: e.loss.published(), Reach: e.reach.percent(), Full: e.hole.published()}
 	for _, c := range e.relatives {
-		isKnown := c.found.Outcome != NotKnown
-		if isKnown {
+		if c.found.Outcome != NotKnown {
 			a.Classes[c.class] = !c.here.any()
 		}
 		if len(c.found.Pods) > 0 {
 			a.Pods = c.found.Pods
-		}
-		if c.class == DNS && (isKnown || c.found.IsError) {
-			a.Resolves = new(isKnown && !c.here.any())
 		}
 	}
 	return a

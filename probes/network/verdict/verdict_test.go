@@ -104,7 +104,7 @@ func inDocs() map[string]struct{ evidence, needs string } {
 		"RouteLost":       {"the kernel had a default route, or a route to the API server, and lost it, or the interface has no carrier", "while there is carrier: both routes are lost, or api, pods, dns or peers fails too"},
 		"ConntrackDrops":  {"the connection table dropped packets in 3 of 5 rounds, or was full where the kernel does not show drops", "where it was full: api, pods, dns or peers fails too"},
 		"PodsUnreachable": {"no DNS pod on another Node answers, 3 of 5 rounds and 65 s, or 20 s", needsPeers + "; after 20 s, all peers that know the same pods; of a single pod, the reports of that pod; 80 % of the peers reached"},
-		"DNSUnreachable":  {"no nameserver answers, or only with errors such as SERVFAIL, 3 of 5 rounds and 34 s, or 20 s", needsPeers + "; after 20 s, all of these; after errors, peers that get answers without errors"},
+		"DNSUnreachable":  {"no nameserver answers, or all with errors such as SERVFAIL, 3 of 5 rounds and 34 s, or 20 s", needsPeers + "; after 20 s, all of these"},
 		"NodeDaemonFails": {"a network daemon of the Node is not healthy, 3 of 5 rounds and 100 s", needsPeers},
 		"PacketLoss": {
 			"10 % of the connections of 30 s to peers had retransmits, to half of the peers or more; for 54 s, or 15 % of them for 15 s",
@@ -583,7 +583,7 @@ func TestAnswer(t *testing.T) {
 	s := newScript()
 	s.play(1, class(Local, NotKnown, ""))
 	if a := s.last.Own; !reflect.DeepEqual(a, Answer{
-		Version: AnswerVersion, Classes: map[Class]bool{Pods: true, DNS: true}, Resolves: new(true), Full: new(12), Lossy: -1, Reach: 100,
+		Version: AnswerVersion, Classes: map[Class]bool{Pods: true, DNS: true}, Full: 12, Lossy: -1, Reach: 100,
 	}) {
 		t.Errorf("after a round: %+v", a)
 	}
