@@ -14,19 +14,13 @@ import (
 
 // lost is a class whose target is led to until a test says otherwise, as the
 // interface of a host that comes back from sleep has no carrier for some seconds.
-type lost struct{ was, now bool }
-
-func (l *lost) Forget() { l.was = false }
+type lost struct{ now bool }
 
 func (l *lost) Ask(context.Context, *verdict.Surroundings, time.Duration) verdict.Result {
-	switch {
-	case !l.now:
-		l.was = true
-		return verdict.Result{Outcome: verdict.Well}
-	case l.was:
+	if l.now {
 		return verdict.Result{Outcome: verdict.Failed, IsSure: true, Detail: "no carrier"}
 	}
-	return verdict.Result{IsSure: true, Detail: "no carrier, and none seen since the start"}
+	return verdict.Result{Outcome: verdict.Well}
 }
 
 // A host that slept, for however short a time, and one whose agent stood still, knows

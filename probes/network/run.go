@@ -54,11 +54,7 @@ func (p *Probe) begin() verdict.Round {
 	r.AfterGap = !isFirst && (gap < 0 || gap > max(probes.LongestGap, 3*p.period) || nap >= shortestSleep)
 	p.began, p.slept = time.Now(), slept
 	if r.AfterGap {
-		for _, c := range p.checks {
-			if f, ok := c.(interface{ Forget() }); ok {
-				f.Forget()
-			}
-		}
+		p.peers.Forget()
 		p.was, p.newest, p.apiDue, p.calm, p.late = map[verdict.Class]bool{}, verdict.Round{}, time.Time{}, 0, 0
 	}
 	return r
@@ -128,7 +124,7 @@ func (p *Probe) take(r *verdict.Round, c verdict.Class, result verdict.Result) {
 	case result.Outcome == verdict.Well:
 		p.was[c] = true
 	case result.Outcome == verdict.Failed && !p.was[c]:
-		result = verdict.Result{Outcome: verdict.NotKnown, Never: true, Detail: result.Detail + "; never healthy since the start"}
+		result = verdict.Result{Never: true, IsSure: result.IsSure, Detail: result.Detail + "; never healthy since the start"}
 	}
 	r.Results[c] = result
 }

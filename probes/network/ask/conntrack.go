@@ -30,9 +30,6 @@ type counts struct{ drop, insertFailed, tooLong int64 }
 // sys/net/netfilter/nf_conntrack_{count,max} in h.Proc.
 func NewConntrack(h probes.Host) *Conntrack { return &Conntrack{host: h} }
 
-// Forget makes the class as new: nothing was healthy, nobody was reached.
-func (c *Conntrack) Forget() { c.before = nil }
-
 // Ask implements Check.
 func (c *Conntrack) Ask(context.Context, *verdict.Surroundings, time.Duration) verdict.Result {
 	path := filepath.Join(c.host.Proc, "net", "stat", "nf_conntrack")

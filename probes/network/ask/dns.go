@@ -40,9 +40,6 @@ type resolvConf struct {
 // NewDNS returns the class that asks the nameservers of a resolv.conf.
 func NewDNS(path string) *DNS { return &DNS{path: path, seen: reached{}} }
 
-// Forget makes the class as new: nothing was healthy, nobody was reached.
-func (d *DNS) Forget() { d.seen = reached{} }
-
 // Ask implements Check.
 func (d *DNS) Ask(ctx context.Context, _ *verdict.Surroundings, patience time.Duration) verdict.Result {
 	ctx, cancel := context.WithTimeout(ctx, patience)

@@ -92,9 +92,6 @@ func NewLocal() *Local {
 	return &Local{daemons: daemons(), known: map[string]seenDaemon{}}
 }
 
-// Forget makes the class as new: nothing was healthy, nobody was reached.
-func (l *Local) Forget() { l.known, l.rounds = map[string]seenDaemon{}, 0 }
-
 // Ask implements Check.
 func (l *Local) Ask(ctx context.Context, _ *verdict.Surroundings, patience time.Duration) verdict.Result {
 	ctx, cancel := context.WithTimeout(ctx, patience)

@@ -23,9 +23,6 @@ type Pods struct {
 // NewPods returns the class that connects to DNS pods.
 func NewPods() *Pods { return &Pods{seen: reached{}} }
 
-// Forget makes the class as new: nothing was healthy, nobody was reached.
-func (p *Pods) Forget() { p.seen = reached{} }
-
 // Ask implements Check.
 func (p *Pods) Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
 	p.seen.keep(in.DNSPods)

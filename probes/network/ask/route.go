@@ -45,9 +45,6 @@ func NewRoute(h probes.Host) *Route {
 	return &Route{host: h, seen: map[string]string{}}
 }
 
-// Forget makes the class as new: nothing was healthy, nobody was reached.
-func (r *Route) Forget() { r.seen = map[string]string{} }
-
 // Ask implements Check.
 func (r *Route) Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
 	host, server, before := r.host, in.APIServer, r.seen[outside]

@@ -55,7 +55,6 @@ type compared struct {
 type comparison interface {
 	base() *compared
 	add(r *Round)
-	severity(now time.Time) int
 	String() string // what was found, for people
 }
 
@@ -92,19 +91,6 @@ func (c *compared) due(now time.Time) time.Time {
 		return time.Time{}
 	}
 	return c.alone.due(c.short)
-}
-
-// severity is 50 when it has failed here alone for its dwell.
-func (c *compared) severity(now time.Time) int {
-	switch {
-	case c.accuses(now):
-		return 75
-	case !c.here.any():
-		return 0
-	case !c.apart.often():
-		return 25
-	}
-	return min(49, 25+int(25*now.Sub(c.apart.since)/c.dwell))
 }
 
 // opinions counts what peers report: well of know report it well.

@@ -23,6 +23,9 @@ const (
 	reasonRouteLost      = "RouteLost"
 	reasonConntrackDrops = "ConntrackDrops"
 	reasonCutOff         = "CutOff"
+	reasonNotProven      = "NotProven"
+	reasonNotYetSure     = "NotYetSure"
+	reasonNeverHealthy   = "NeverHealthy"
 )
 
 // IsSuspicion reports whether a reason says that a host suspects itself.
@@ -30,128 +33,115 @@ func IsSuspicion(reason string) bool {
 	return reason == ReasonPeersUnreachable || reason == ReasonManySuspect
 }
 
+// row is the verdict's table while it is read: the first row that holds.
+type row struct{ probes.Observation }
+
+// add adds a row.
+func (o *row) add(holds bool, level probes.Level, reason, format string, args ...any) {
+	if holds && o.Reason == "" {
+		o.Level, o.Reason, o.Message = level, reason, fmt.Sprintf(format, args...)
+	}
+}
+
 // observe says what the evidence means. ../README.md has a table of it.
 func (e *Evaluator) observe(r *Round) probes.Observation {
-	o := e.judge(r)
-	o.Condition, o.Suspicion, o.Severity = Condition, IsSuspicion(o.Reason), e.severity(r, o.Level)
+	n, fault, o := reachOf(r.Peers), e.fault(r), row{}
+	e.addFaults(&o, r, &n, &fault)
+	e.addNotProven(&o, r, &n)
+	e.addNotYetSure(&o, r, &n)
+	e.addHealthy(&o, r, &n)
+	o.Condition, o.Suspicion = Condition, IsSuspicion(o.Reason)
+	switch o.Reason {
+	case fault.Reason:
+		o.Certain = fault.Certain
+	case reasonNotYetSure, reasonNeverHealthy:
+		o.Hysteresis = true
+	case ReasonPeersNeverReached:
+		o.Warns, o.Hysteresis = true, e.mayBeCutOff(r)
+	case ReasonPortBlocked:
+		o.Warns = true
+	}
+	switch {
+	case o.Level == probes.Degraded:
+		o.Severity = 75
+	case o.Level == probes.OK && o.Hysteresis:
+		o.Severity = 25
+	}
 	if o.Level == probes.OK {
 		o.NeverHealthy = e.unseen(r)
 	}
 	if !e.slow {
 		o.Due = e.due(r)
 	}
-	return o
+	return o.Observation
 }
 
-// judge returns the first that applies: a fault of this host, then what is not known, then health.
-func (e *Evaluator) judge(r *Round) probes.Observation {
-	failing := e.fails(r)
-	suspicion := &e.reach.suspicion
-	switch {
-	case e.isSure(r, Route):
-		return probes.Observation{Level: probes.Degraded, Reason: reasonRouteLost, Message: r.Results[Route].Detail}
-	case e.conntrack.often() && e.isSure(r, Conntrack):
-		return probes.Observation{Level: probes.Degraded, Reason: reasonConntrackDrops, Message: r.Results[Conntrack].Detail}
-	case failing.Level == probes.Degraded && !e.slow && r.Outcome(API) == Well:
-		failing.Message += "; API server answers"
-		return failing
-	case suspicion.stage == suspect && e.reach.low.now():
-		return notKnown(ReasonPeersUnreachable, e.reach.String()+"; nothing follows before others had time to say the same")
-	case e.reach.isOneOfMany():
-		return notKnown(ReasonManySuspect, fmt.Sprintf("%s; %s; %s", &e.reach, suspicion.found, suspicion.found.conclusion()))
-	case e.slow:
-		return notKnown("HostSlow", "this host is slow: its own address did not answer in time; what failed in this round is no evidence")
-	case failing.Level == probes.Degraded:
-		return notKnown("APIServerSilent", failing.Message+"; API server does not answer, so no taint follows")
-	case e.reach.part.often():
-		return notKnown("SomePeersUnreachable", e.reach.String()+"; below 80 %, and above 20 %: this host or the others")
-	}
-	if unproven := e.unproven(r); unproven != "" {
-		return notKnown("NotProven", unproven+"that proves nothing against this host")
-	}
-	return e.well(r)
+// addFaults adds the faults of this host, and the reasons why there is no evidence of one.
+func (e *Evaluator) addFaults(o *row, r *Round, n *reach, fault *probes.Observation) {
+	s := &e.suspicion
+	o.add(e.isSure(r, Route), probes.Degraded, reasonRouteLost, "%s", r.Results[Route].Detail)
+	o.add(e.conntrack.often() && e.isSure(r, Conntrack), probes.Degraded, reasonConntrackDrops, "%s", r.Results[Conntrack].Detail)
+	o.add(fault.Reason != "" && !e.slow && r.Outcome(API) == Well, probes.Degraded, fault.Reason, "%s; API server answers", fault.Message)
+	o.add(s.stage == suspect && e.low.now(), probes.Unknown, ReasonPeersUnreachable, "%s; nothing follows before others had time to say the same", n)
+	o.add(s.stage == many || s.stage == accused && n.halves, probes.Unknown, ReasonManySuspect, "%s; %s; %s", n, s.found, s.found.conclusion())
+	o.add(e.slow, probes.Unknown, "HostSlow", "this host is slow: its own address did not answer in time; what failed in this round is no evidence")
+	o.add(fault.Reason != "", probes.Unknown, "APIServerSilent", "%s; API server does not answer, so no taint follows", fault.Message)
+	o.add(e.part.often(), probes.Unknown, "SomePeersUnreachable", "%s; below 80 %%, and above 20 %%: this host or the others", n)
 }
 
-func notKnown(reason, message string) probes.Observation {
-	return probes.Observation{Reason: reason, Message: message}
-}
-
-// fails returns the fault of this host, if the API server answers and this host's timers are in
-// time.
-func (e *Evaluator) fails(r *Round) (o probes.Observation) {
-	for _, c := range e.comparisons {
-		if of := c.base(); of.accuses(r.At) {
-			return probes.Observation{Level: probes.Degraded, Reason: of.reason, Message: c.String(), Certain: of.isCertain || of.isAccusedAlone(r.At)}
-		}
-	}
-	if e.reach.accuses() {
-		return probes.Observation{Level: probes.Degraded, Reason: reasonCutOff, Message: fmt.Sprintf("%s; %s", &e.reach, e.reach.suspicion.found), Certain: true}
-	}
-	return o
-}
-
-// unproven says what fails here and may fail elsewhere too; empty: nothing.
-func (e *Evaluator) unproven(r *Round) string {
+// addNotProven adds what fails here and may fail elsewhere too, and a route that is not known.
+func (e *Evaluator) addNotProven(o *row, r *Round, n *reach) {
+	const provesNothing = "that proves nothing against this host"
 	for _, c := range e.comparisons {
 		isOften := c == comparison(e.loss) || c.base().here.often() // the window has half a minute of it already
-		if of := c.base(); isOften && of.here.now() && !of.apart.now() {
-			return c.String() + "; "
-		}
+		of := c.base()
+		o.add(isOften && of.here.now() && !of.apart.now(), probes.Unknown, reasonNotProven, "%s; "+provesNothing, c)
 	}
 	for _, c := range []Class{Route, Conntrack} {
-		if r.Outcome(c) == Failed && !e.isSure(r, c) && (c == Route || e.conntrack.often()) {
-			return r.Results[c].Detail + "; nothing else fails, so "
-		}
+		isLost := r.Outcome(c) == Failed && !e.isSure(r, c) && (c == Route || e.conntrack.often())
+		o.add(isLost, probes.Unknown, reasonNotProven, "%s; nothing else fails, so "+provesNothing, r.Results[c].Detail)
 	}
-	if e.reach.hangs.often() {
-		return e.reach.hanging() + ": packets may get lost that are not tiny; "
-	}
-	return ""
+	o.add(e.hangs.often(), probes.Unknown, reasonNotProven, "%s: packets may get lost that are not tiny; "+provesNothing, n.hanging())
+	route, isOn := r.Results[Route]
+	isNotKnown := isOn && route.Outcome == NotKnown && (route.IsSure || !route.Never)
+	o.add(isNotKnown, probes.Unknown, "RouteNotKnown", "%s", route.Detail)
 }
 
-// well returns what to say where nothing is wrong for sure.
-func (e *Evaluator) well(r *Round) probes.Observation {
-	if route, isOn := r.Results[Route]; isOn && route.Outcome == NotKnown && (route.IsSure || !route.Never) {
-		return notKnown("RouteNotKnown", route.Detail)
+// addNotYetSure adds what failed too seldom, or not for long enough, and what was never well since the start.
+func (e *Evaluator) addNotYetSure(o *row, r *Round, n *reach) {
+	for _, c := range e.comparisons {
+		o.add(c.base().isNear, probes.OK, reasonNotYetSure, "%s; not often or not long enough to tell", c)
 	}
-	o := probes.Observation{Level: probes.OK}
-	nearly, neverWell := e.nearly(), e.neverWell(r)
-	switch {
-	case nearly != "":
-		o.Reason, o.Message, o.Hysteresis = "NotYetSure", nearly, true
-	case neverWell != "":
-		o.Reason, o.Message, o.Hysteresis = "NeverHealthy", neverWell, true
-	case e.never.holds(neverReachedFor, r.At):
-		o.Reason, o.Warns = ReasonPeersNeverReached, true
-		o.Message, o.Hysteresis = r.Results[Peers].Detail+", which must be open between the Nodes", e.mayBeCutOff(r)
-	case e.reach.blocked.often():
-		o.Reason, o.Warns = ReasonPortBlocked, true
-		o.Message = fmt.Sprintf("%s; %d of them at their second port only: taintlet's port is blocked", &e.reach, e.reach.other)
-	case e.reach.mute.often():
-		o.Reason = "NoPeerAnswers"
-		o.Message = fmt.Sprintf("%s; %d of them give no answer that can be read, so nothing can be compared", &e.reach, e.reach.silent)
-	default:
-		o.Reason, o.Message = "NetworkHealthy", e.wellness(r)
+	o.add(e.conntrack.any(), probes.OK, reasonNotYetSure, "the connection table dropped packets, or was full, in fewer than 3 of the last 5 rounds")
+	o.add(e.part.any(), probes.OK, reasonNotYetSure, "%s; fewer than 80 %% in some of the last 5 rounds", n)
+	o.add(e.hangs.any(), probes.OK, reasonNotYetSure, "%s; not often enough to tell", n.hanging())
+	for _, c := range e.relatives {
+		o.add(c.found.Never && c.isWellElsewhere(), probes.OK, reasonNeverHealthy, "%s; it was never healthy since the agent started", c)
+	}
+	isNew := e.mayBeCutOff(r) && !e.never.holds(neverReachedFor, r.At)
+	o.add(isNew, probes.OK, reasonNeverHealthy, "%s", r.Results[Peers].Detail)
+}
+
+// addHealthy adds what is said where nothing is wrong for sure.
+func (e *Evaluator) addHealthy(o *row, r *Round, n *reach) {
+	o.add(e.never.holds(neverReachedFor, r.At), probes.OK, ReasonPeersNeverReached, "%s, which must be open between the Nodes", r.Results[Peers].Detail)
+	o.add(e.blocked.often(), probes.OK, ReasonPortBlocked, "%s; %d of them at their second port only: taintlet's port is blocked", n, n.other)
+	o.add(e.mute.often(), probes.OK, "NoPeerAnswers", "%s; %d of them give no answer that can be read, so nothing can be compared", n, n.silent)
+	o.add(true, probes.OK, "NetworkHealthy", "%s", wellness(r, n))
+}
+
+// fault returns the fault of this host, if the API server answers and this host's timers are in
+// time.
+func (e *Evaluator) fault(r *Round) (o probes.Observation) {
+	for _, c := range e.comparisons {
+		if of := c.base(); of.accuses(r.At) {
+			return probes.Observation{Reason: of.reason, Message: c.String(), Certain: of.isCertain || of.isAccusedAlone(r.At)}
+		}
+	}
+	if n := reachOf(r.Peers); e.suspicion.stage == accused && e.low.now() && e.low.often() && !n.halves {
+		return probes.Observation{Reason: reasonCutOff, Message: fmt.Sprintf("%s; %s", &n, e.suspicion.found), Certain: true}
 	}
 	return o
-}
-
-// nearly says what failed too seldom, or not for long enough; empty: nothing.
-func (e *Evaluator) nearly() string {
-	for _, c := range e.comparisons {
-		if c.base().isNear {
-			return c.String() + "; not often or not long enough to tell"
-		}
-	}
-	switch {
-	case e.conntrack.any():
-		return "the connection table dropped packets, or was full, in fewer than 3 of the last 5 rounds"
-	case e.reach.part.any():
-		return e.reach.String() + "; fewer than 80 % in some of the last 5 rounds"
-	case e.reach.hangs.any():
-		return e.reach.hanging() + "; not often enough to tell"
-	}
-	return ""
 }
 
 const (
@@ -169,21 +159,8 @@ func (e *Evaluator) mayBeCutOff(r *Round) bool {
 	return peers.Outcome == NotKnown && peers.Never && r.At.Sub(e.first) < neverHolds
 }
 
-// neverWell says what fails and was never well since the start; empty: nothing.
-func (e *Evaluator) neverWell(r *Round) string {
-	for _, c := range e.relatives {
-		if c.found.Never && c.isWellElsewhere() {
-			return c.String() + "; it was never healthy since the agent started"
-		}
-	}
-	if e.mayBeCutOff(r) && !e.never.holds(neverReachedFor, r.At) {
-		return r.Results[Peers].Detail
-	}
-	return ""
-}
-
 // wellness lists which classes of a healthy host are known to be healthy.
-func (e *Evaluator) wellness(r *Round) string {
+func wellness(r *Round, n *reach) string {
 	var well []string
 	for _, c := range Classes() {
 		if c != Peers && r.Outcome(c) == Well {
@@ -194,36 +171,21 @@ func (e *Evaluator) wellness(r *Round) string {
 	if len(well) > 0 {
 		text = strings.Join(well, ", ") + " healthy"
 	}
-	if e.reach.all > 0 {
-		text = fmt.Sprintf("%s; %s", &e.reach, text)
+	if n.all > 0 {
+		text = n.String() + "; " + text
 	}
 	return text
 }
 
-// severity is that of the worst evidence, on the level's side of 50; 0 where the level is Unknown.
-func (e *Evaluator) severity(r *Round, level probes.Level) int {
-	worst := e.reach.severity()
-	for _, c := range e.comparisons {
-		worst = max(worst, c.severity(r.At))
-	}
-	if e.isSure(r, Conntrack) {
-		worst = max(worst, 60)
-	}
-	if e.isSure(r, Route) {
-		worst = 100
-	}
-	switch level {
-	case probes.Unknown:
-		return 0
-	case probes.OK:
-		return min(worst, 49)
-	}
-	return max(worst, 50)
-}
-
-// due is when a round may decide the level; zero: none does soon.
+// due is when a round may decide the level, such as whether this host is cut off; zero: none does soon.
 func (e *Evaluator) due(r *Round) (first time.Time) {
-	first = e.reach.due(r)
+	switch s := &e.suspicion; {
+	case !e.low.now():
+	case s.isShort() && s.ask == nil:
+		first = s.due
+	case s.isShort(), s.stage == calm:
+		first = r.At // as soon as may be
+	}
 	for _, c := range e.comparisons {
 		if due := c.base().due(r.At); !due.IsZero() && (first.IsZero() || due.Before(first)) {
 			first = due

@@ -196,14 +196,6 @@ func (l *loss) newly() int {
 	return 100 * hit / len(newest)
 }
 
-// severity is 50 at the threshold.
-func (l *loss) severity(now time.Time) int {
-	if !l.accuses(now) {
-		return min(49, 50*l.all.share()/lossShare)
-	}
-	return 50 + 50*(l.all.share()-lossShare)/(100-lossShare)
-}
-
 func (l *loss) String() string {
 	text := fmt.Sprintf("%d of %d connections of the last 30 s had retransmits (%d %%), to %d of %d peers; threshold %d %%",
 		l.all.hit, l.all.made, l.all.share(), l.all.peersHit, l.all.peersMade, lossShare)

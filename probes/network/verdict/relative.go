@@ -29,7 +29,8 @@ func (c *relative) add(r *Round) {
 		well, known = c.reportOf(p.Answer, true)
 		same.add(well, known, p.Answer.Maintenance)
 	}
-	reachesMost := isMost(reachOf(r.Peers))
+	n := reachOf(r.Peers)
+	reachesMost := isMost(n.reached, n.all)
 	isAlone := reachesMost && same.areEnough(c.asked) && same.well == same.know
 	c.take(c.found.Outcome == Failed, (c.class != Pods || reachesMost) && c.isWellElsewhere(), isAlone, r.At)
 }

@@ -64,8 +64,8 @@ func TestPeersWithBothFamilies(t *testing.T) {
 		for range 3 {
 			play(func(p Peer) bool { return p.Address.Addr() == test.lost && p.Address.Port() <= uint16(test.lostBy) })
 		}
-		if reached, all := reachOf(turns.Results(peers)); reached != test.reached || all != 12 {
-			t.Errorf("%s: %d of %d reached, want %d", test.name, reached, all, test.reached)
+		if n := reachOf(turns.Results(peers)); n.reached != test.reached || n.all != 12 {
+			t.Errorf("%s: %d of %d reached, want %d", test.name, n.reached, n.all, test.reached)
 		}
 	}
 }

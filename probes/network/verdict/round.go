@@ -112,11 +112,6 @@ func count(peers []PeerResult, is func(*PeerResult) bool) (n int) {
 	return n
 }
 
-// reachOf counts peers whose hosts answered.
-func reachOf(peers []PeerResult) (reached, all int) {
-	return count(peers, (*PeerResult).isThere), len(peers)
-}
-
 // Passage is how an exchange of full packets with a peer ended.
 type Passage int8
 

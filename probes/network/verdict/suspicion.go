@@ -174,9 +174,9 @@ func (s *suspicion) answered(r *Round) {
 	}
 	s.ask, s.noted, s.excused = nil, nil, excused
 	// The same share of the Nodes that were not queried is assumed gone or not to count.
-	reached, all := reachOf(r.Peers)
-	live := float64(reached) + float64(all-reached)*float64(c.count)/float64(len(asked))
-	areWell := c.count >= fewestPeers && 2*c.well > c.count && float64(100*reached) <= lowPercent*live
+	n := reachOf(r.Peers)
+	live := float64(n.reached) + float64(n.all-n.reached)*float64(c.count)/float64(len(asked))
+	areWell := c.count >= fewestPeers && 2*c.well > c.count && float64(100*n.reached) <= lowPercent*live
 	if s.isShort() && (!areWell || !c.areAllWell(len(noted))) {
 		s.due = s.long
 		if c.well == c.count && r.At.Sub(s.notedAt) < leaseTells {

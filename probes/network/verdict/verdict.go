@@ -44,9 +44,11 @@ type Evaluator struct {
 	hole           *hole
 	// comparisons are these in the order of their shapes.
 	comparisons []comparison
-	reach       reach
-	// never: a fifth of the peers and two of them, or all, were never reached.
-	never streak
+	suspicion   suspicion
+	// low: at most a fifth of the peers are reached. part: less than four fifths. blocked: a fifth
+	// or more answer at their second port only. mute: four fifths or more are silent. hangs: hung, as
+	// where packets get lost that are not tiny. never: a fifth of them and two, or all, were never reached.
+	low, part, blocked, mute, hangs, never streak
 }
 
 // NewEvaluator returns one of rounds that come each period. seed, of each host its own, chooses whom to ask about.
@@ -57,7 +59,7 @@ func NewEvaluator(period time.Duration, seed uint64) *Evaluator {
 func newEvaluator(period time.Duration, random *rand.Rand) *Evaluator {
 	e := &Evaluator{
 		seen: map[Class]bool{}, relatives: [3]*relative{{}, {}, {}}, loss: &loss{peers: map[string]hearsay{}}, hole: &hole{},
-		reach: reach{suspicion: suspicion{period: period, random: random}},
+		suspicion: suspicion{period: period, random: random},
 	}
 	e.comparisons = []comparison{e.relatives[0], e.relatives[1], e.relatives[2], e.loss, e.hole}
 	for i, shape := range shapes(period) {
@@ -69,7 +71,7 @@ func newEvaluator(period time.Duration, random *rand.Rand) *Evaluator {
 // Next takes in a round and says what the rounds so far mean.
 func (e *Evaluator) Next(r Round) Verdict {
 	if r.AfterGap {
-		*e = *newEvaluator(e.reach.suspicion.period, e.reach.suspicion.random)
+		*e = *newEvaluator(e.suspicion.period, e.suspicion.random)
 	}
 	e.take(&r)
 	return e.verdict(&r)
@@ -77,13 +79,13 @@ func (e *Evaluator) Next(r Round) Verdict {
 
 // Answered takes in the Standings that the verdict of this round asked for.
 func (e *Evaluator) Answered(r Round) Verdict {
-	e.reach.suspicion.answered(&r)
+	e.suspicion.answered(&r)
 	return e.verdict(&r)
 }
 
 func (e *Evaluator) verdict(r *Round) Verdict {
-	s := &e.reach.suspicion
-	v := Verdict{Observation: e.observe(r), Round: *r, Own: e.answer(), Ask: slices.Clone(s.ask), Measures: e.measures(r)}
+	s := &e.suspicion
+	v := Verdict{Observation: e.observe(r), Round: *r, Own: e.answer(r), Ask: slices.Clone(s.ask), Measures: e.measures(r)}
 	if s.notedAt.Equal(r.At) {
 		v.Note = slices.Clone(s.noted)
 	}
@@ -108,9 +110,7 @@ func (e *Evaluator) take(r *Round) {
 	for _, c := range e.comparisons {
 		c.add(r)
 	}
-	e.reach.add(r, e.api.often())
-	never, all := r.NeverReached, r.NeverReached+len(r.Peers)
-	e.never.add(never > 0 && (never == all || never >= fewestPeers && 100*never >= lowPercent*all), r.At)
+	e.addReach(r)
 }
 
 // isSure reports whether a class fails that needs no peers. A default route may go because
@@ -121,8 +121,9 @@ func (e *Evaluator) isSure(r *Round, c Class) bool {
 }
 
 // answer is what this host answers its peers. A class that failed in one of the last 5 rounds is not well.
-func (e *Evaluator) answer() Answer {
-	a := Answer{Version: AnswerVersion, Classes: map[Class]bool{}, Lossy: e.loss.published(), Reach: e.reach.percent(), Full: e.hole.published()}
+func (e *Evaluator) answer(r *Round) Answer {
+	n := reachOf(r.Peers)
+	a := Answer{Version: AnswerVersion, Classes: map[Class]bool{}, Lossy: e.loss.published(), Reach: n.percent(), Full: e.hole.published()}
 	for _, c := range e.relatives {
 		if c.found.Outcome != NotKnown {
 			a.Classes[c.class] = !c.here.any()
@@ -137,13 +138,14 @@ func (e *Evaluator) answer() Answer {
 // measures returns how many peers the newest round reached, how many are healthy, and the loss of
 // the last 30 s.
 func (e *Evaluator) measures(r *Round) (all []probes.Measure) {
-	if len(r.Peers) > 0 {
+	n := reachOf(r.Peers)
+	if n.all > 0 {
 		answered := count(r.Peers, func(p *PeerResult) bool { return p.Answer != nil })
 		silent := count(r.Peers, func(p *PeerResult) bool { return p.Answer == nil && p.isThere() })
 		all = append(all,
 			probes.Measure{Name: "peers_answered", Unit: probes.Items, Value: float64(answered)},
 			probes.Measure{Name: "peers_silent", Unit: probes.Items, Value: float64(silent)},
-			probes.Measure{Name: "peers_unreachable", Unit: probes.Items, Value: float64(len(r.Peers) - answered - silent)})
+			probes.Measure{Name: "peers_unreachable", Unit: probes.Items, Value: float64(n.all - answered - silent)})
 	}
 	ratio := func(m probes.Measure, part, whole, fewest int) {
 		if whole >= fewest {
@@ -151,7 +153,7 @@ func (e *Evaluator) measures(r *Round) (all []probes.Measure) {
 			all = append(all, m)
 		}
 	}
-	ratio(probes.Measure{Name: "peers_reached", Unit: probes.Ratio, Degraded: lowPercent / 100.0, Clear: wellPercent / 100.0}, e.reach.reached, e.reach.all, fewestPeers)
+	ratio(probes.Measure{Name: "peers_reached", Unit: probes.Ratio, Degraded: lowPercent / 100.0, Clear: wellPercent / 100.0}, n.reached, n.all, fewestPeers)
 	for _, c := range e.relatives {
 		ratio(probes.Measure{Name: "peers_well_" + string(c.class), Unit: probes.Ratio}, c.heard.well, c.heard.know, 1)
 	}
