@@ -36,8 +36,8 @@ func IsSuspicion(reason string) bool {
 // row is the verdict's table while it is read: the first row that holds.
 type row struct{ probes.Observation }
 
-// add adds a row.
-func (o *row) add(holds bool, level probes.Level, reason, format string, args ...any) {
+// when adds a row, which is the verdict when it holds and none before does.
+func (o *row) when(holds bool, level probes.Level, reason, format string, args ...any) {
 	if holds && o.Reason == "" {
 		o.Level, o.Reason, o.Message = level, reason, fmt.Sprintf(format, args...)
 	}
@@ -79,14 +79,14 @@ func (e *Evaluator) observe(r *Round) probes.Observation {
 // addFaults adds the faults of this host, and the reasons why there is no evidence of one.
 func (e *Evaluator) addFaults(o *row, r *Round, n *reach, fault *probes.Observation) {
 	s := &e.suspicion
-	o.add(e.isSure(r, Route), probes.Degraded, reasonRouteLost, "%s", r.Results[Route].Detail)
-	o.add(e.conntrack.often() && e.isSure(r, Conntrack), probes.Degraded, reasonConntrackDrops, "%s", r.Results[Conntrack].Detail)
-	o.add(fault.Reason != "" && !e.slow && r.Outcome(API) == Well, probes.Degraded, fault.Reason, "%s; API server answers", fault.Message)
-	o.add(s.stage == suspect && e.low.now(), probes.Unknown, ReasonPeersUnreachable, "%s; nothing follows before others had time to say the same", n)
-	o.add(s.stage == many || s.stage == accused && n.halves, probes.Unknown, ReasonManySuspect, "%s; %s; %s", n, s.found, s.found.conclusion())
-	o.add(e.slow, probes.Unknown, "HostSlow", "this host is slow: its own address did not answer in time; what failed in this round is no evidence")
-	o.add(fault.Reason != "", probes.Unknown, "APIServerSilent", "%s; API server does not answer, so no taint follows", fault.Message)
-	o.add(e.part.often(), probes.Unknown, "SomePeersUnreachable", "%s; below 80 %%, and above 20 %%: this host or the others", n)
+	o.when(e.isSure(r, Route), probes.Degraded, reasonRouteLost, "%s", r.Results[Route].Detail)
+	o.when(e.conntrack.often() && e.isSure(r, Conntrack), probes.Degraded, reasonConntrackDrops, "%s", r.Results[Conntrack].Detail)
+	o.when(fault.Reason != "" && !e.slow && r.Outcome(API) == Well, probes.Degraded, fault.Reason, "%s; API server answers", fault.Message)
+	o.when(s.stage == suspect && e.low.now(), probes.Unknown, ReasonPeersUnreachable, "%s; nothing follows before others had time to say the same", n)
+	o.when(s.stage == many || s.stage == accused && n.halves, probes.Unknown, ReasonManySuspect, "%s; %s; %s", n, s.found, s.found.conclusion())
+	o.when(e.slow, probes.Unknown, "HostSlow", "this host is slow: its own address did not answer in time; what failed in this round is no evidence")
+	o.when(fault.Reason != "", probes.Unknown, "APIServerSilent", "%s; API server does not answer, so no taint follows", fault.Message)
+	o.when(e.part.often(), probes.Unknown, "SomePeersUnreachable", "%s; below 80 %%, and above 20 %%: this host or the others", n)
 }
 
 // addNotProven adds what fails here and may fail elsewhere too, and a route that is not known.
@@ -95,39 +95,39 @@ func (e *Evaluator) addNotProven(o *row, r *Round, n *reach) {
 	for _, c := range e.comparisons {
 		isOften := c == comparison(e.loss) || c.base().here.often() // the window has half a minute of it already
 		of := c.base()
-		o.add(isOften && of.here.now() && !of.apart.now(), probes.Unknown, reasonNotProven, "%s; "+provesNothing, c)
+		o.when(isOften && of.here.now() && !of.apart.now(), probes.Unknown, reasonNotProven, "%s; "+provesNothing, c)
 	}
 	for _, c := range []Class{Route, Conntrack} {
 		isLost := r.Outcome(c) == Failed && !e.isSure(r, c) && (c == Route || e.conntrack.often())
-		o.add(isLost, probes.Unknown, reasonNotProven, "%s; nothing else fails, so "+provesNothing, r.Results[c].Detail)
+		o.when(isLost, probes.Unknown, reasonNotProven, "%s; nothing else fails, so "+provesNothing, r.Results[c].Detail)
 	}
-	o.add(e.hangs.often(), probes.Unknown, reasonNotProven, "%s: packets may get lost that are not tiny; "+provesNothing, n.hanging())
+	o.when(e.hangs.often(), probes.Unknown, reasonNotProven, "%s: packets may get lost that are not tiny; "+provesNothing, n.hanging())
 	route, isOn := r.Results[Route]
 	isNotKnown := isOn && route.Outcome == NotKnown && (route.IsSure || !route.Never)
-	o.add(isNotKnown, probes.Unknown, "RouteNotKnown", "%s", route.Detail)
+	o.when(isNotKnown, probes.Unknown, "RouteNotKnown", "%s", route.Detail)
 }
 
 // addNotYetSure adds what failed too seldom, or not for long enough, and what was never well since the start.
 func (e *Evaluator) addNotYetSure(o *row, r *Round, n *reach) {
 	for _, c := range e.comparisons {
-		o.add(c.base().isNear, probes.OK, reasonNotYetSure, "%s; not often or not long enough to tell", c)
+		o.when(c.base().isNear, probes.OK, reasonNotYetSure, "%s; not often or not long enough to tell", c)
 	}
-	o.add(e.conntrack.any(), probes.OK, reasonNotYetSure, "the connection table dropped packets, or was full, in fewer than 3 of the last 5 rounds")
-	o.add(e.part.any(), probes.OK, reasonNotYetSure, "%s; fewer than 80 %% in some of the last 5 rounds", n)
-	o.add(e.hangs.any(), probes.OK, reasonNotYetSure, "%s; not often enough to tell", n.hanging())
+	o.when(e.conntrack.any(), probes.OK, reasonNotYetSure, "the connection table dropped packets, or was full, in fewer than 3 of the last 5 rounds")
+	o.when(e.part.any(), probes.OK, reasonNotYetSure, "%s; fewer than 80 %% in some of the last 5 rounds", n)
+	o.when(e.hangs.any(), probes.OK, reasonNotYetSure, "%s; not often enough to tell", n.hanging())
 	for _, c := range e.relatives {
-		o.add(c.found.Never && c.isWellElsewhere(), probes.OK, reasonNeverHealthy, "%s; it was never healthy since the agent started", c)
+		o.when(c.found.Never && c.isWellElsewhere(), probes.OK, reasonNeverHealthy, "%s; it was never healthy since the agent started", c)
 	}
 	isNew := e.mayBeCutOff(r) && !e.never.holds(neverReachedFor, r.At)
-	o.add(isNew, probes.OK, reasonNeverHealthy, "%s", r.Results[Peers].Detail)
+	o.when(isNew, probes.OK, reasonNeverHealthy, "%s", r.Results[Peers].Detail)
 }
 
 // addHealthy adds what is said where nothing is wrong for sure.
 func (e *Evaluator) addHealthy(o *row, r *Round, n *reach) {
-	o.add(e.never.holds(neverReachedFor, r.At), probes.OK, ReasonPeersNeverReached, "%s, which must be open between the Nodes", r.Results[Peers].Detail)
-	o.add(e.blocked.often(), probes.OK, ReasonPortBlocked, "%s; %d of them at their second port only: taintlet's port is blocked", n, n.other)
-	o.add(e.mute.often(), probes.OK, "NoPeerAnswers", "%s; %d of them give no answer that can be read, so nothing can be compared", n, n.silent)
-	o.add(true, probes.OK, "NetworkHealthy", "%s", wellness(r, n))
+	o.when(e.never.holds(neverReachedFor, r.At), probes.OK, ReasonPeersNeverReached, "%s, which must be open between the Nodes", r.Results[Peers].Detail)
+	o.when(e.blocked.often(), probes.OK, ReasonPortBlocked, "%s; %d of them at their second port only: taintlet's port is blocked", n, n.other)
+	o.when(e.mute.often(), probes.OK, "NoPeerAnswers", "%s; %d of them give no answer that can be read, so nothing can be compared", n, n.silent)
+	o.when(true, probes.OK, "NetworkHealthy", "%s", wellness(r, n))
 }
 
 // fault returns the fault of this host, if the API server answers and this host's timers are in
