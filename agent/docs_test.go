@@ -64,7 +64,7 @@ func warnings(t *testing.T) (reasons []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, match := range regexp.MustCompile(`o\.Reason, o\.Warns = Reason(\w+), true`).FindAllStringSubmatch(string(text), -1) {
+	for _, match := range regexp.MustCompile(`case Reason(\w+):\n\s*o\.Warns`).FindAllStringSubmatch(string(text), -1) {
 		reasons = append(reasons, match[1])
 	}
 	return reasons
