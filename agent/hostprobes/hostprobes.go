@@ -24,7 +24,7 @@ func NewProbe(h probes.Host) func(config.Condition) probes.Probe {
 		case *config.Memory:
 			return consumers.Name(memory.New(h, s.Thresholds()), reader)
 		case *config.Disk:
-			return consumers.Grow(disk.New(h, s.Paths, s.Thresholds(), s.Write()).RequireMounts(s.MountPoints...))
+			return disk.New(h, s.Paths, s.Thresholds(), s.Write()).RequireMounts(s.MountPoints...)
 		case *config.PID:
 			return consumers.Name(pid.New(h, s.Thresholds()), reader)
 		case *config.Network:

@@ -61,12 +61,10 @@ func TestNothingPlausibleIsPastItsThresholdUnseen(t *testing.T) {
 		scaled := func(d time.Duration) time.Duration { return time.Duration(float64(d) * tempo) }
 		r := &runner{start: start, period: scaled(4 * time.Second), step: scaled(250 * time.Millisecond)}
 		r.decided.Store(int32(probes.OK))
-		var pace trend.Pace
 		now := start.Add(time.Duration(random.Int64N(int64(time.Minute))))
 		f := &falling{random: random, most: plausible * margin, at: now, left: 2000 * random.Float64()}
 		for ; f.crossedAt.IsZero() && now.Sub(start) < 10*time.Minute; f.goOn(now) {
-			pace.Add(now, f.left)
-			next := r.due(now, probes.Observation{Level: probes.OK, Headroom: pace.Headroom(f.left, plausible)})
+			next := r.due(now, probes.Observation{Level: probes.OK, Headroom: trend.Headroom(f.left, plausible)})
 			longest = max(longest, next)
 			now = now.Add(next)
 		}

@@ -3,7 +3,6 @@ package disk
 import (
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
@@ -85,40 +84,6 @@ func TestHeadroomWithoutThresholds(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, o.Headroom, test.want)
 		}
 	}
-}
-
-// TestHeadroomFollowsWhatWasSeen: a rate counts that was faster than the plausible one,
-// until the file system is resized or is another one.
-func TestHeadroomFollowsWhatWasSeen(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		now := pathSample{fileSystem: fileSystem{"", 1, 1000 * gib, 1000 * gib, 1e8, 1e8}}
-		d := New(nowhere, []string{"/"}, someDisk)
-		d.samplePath = func(string, string) (pathSample, error) { return now, nil }
-		for _, step := range []struct {
-			name   string
-			change func()
-			want   time.Duration
-		}{
-			{"a plausible rate", func() {}, 474 * time.Second},
-			{"10 GiB in a second", func() { now.available -= 10 * gib }, 93800 * time.Millisecond},
-			{"slower", func() { now.available -= 1 * gib }, 93700 * time.Millisecond},
-			{"grown", func() { now.size *= 2 }, (989 - 52) * time.Second / 2},
-			{"shrunk: no rate", func() { now.size /= 2; now.available -= 80 * gib }, (909 - 52) * time.Second / 2},
-			{"10 GiB in a second again", func() { now.available -= 10 * gib }, 84700 * time.Millisecond},
-			{"another device", func() { now.device = 2; now.available -= 80 * gib }, (819 - 52) * time.Second / 2},
-			{"a million inodes in a second", func() { now.inodesFree -= 1e6 }, 97 * time.Second},
-			{"the inodes are resized", func() { now.inodesTotal, now.inodesFree = now.inodesTotal/2, now.inodesFree/2 }, (819 - 52) * time.Second / 2},
-		} {
-			step.change()
-			o := observeBriefly(t, d)
-			// The fastest rate fades: half of it in ten minutes.
-			if o.Level != probes.OK || o.Headroom < step.want || o.Headroom > step.want*102/100 {
-				t.Errorf("%s: %s, want %s: %+v", step.name, o.Headroom, step.want, o)
-			}
-			time.Sleep(time.Second)
-		}
-	})
 }
 
 // TestHeadroomOfAnUnreadablePathIsForgotten: nobody knows what it would be by now.

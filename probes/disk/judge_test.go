@@ -60,6 +60,9 @@ func TestDiskJudge(t *testing.T) {
 	stuck := pathState{name: "/mnt", silence: 3 * time.Second}
 	broken := pathState{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: stale file handle")}
 	withoutInodes := fileSystem{"/", 4, 50 * gib, 100 * gib, 0, 0}
+	since := func(f, healthy fileSystem) sample {
+		return answering(half("/"), nearlyFull("/y")).and(pathState{name: "/x", answered: true, fileSystem: f, healthy: healthy, since: 41 * time.Second})
+	}
 	early := patient
 	early.EarlyPercent = 20
 	for _, test := range []struct {
@@ -78,6 +81,12 @@ func TestDiskJudge(t *testing.T) {
 			"free 21500 of 1000000 inodes (2.1 %) on the file system of /x, threshold 5 %", 78},
 		{"space", answering(nearlyFull("/var/lib/kubelet"), half("/")), probes.Degraded, "SpaceLow",
 			"available 4.1 GiB of 78.2 GiB (5.2 %) on the file system of /var/lib/kubelet, threshold 10 %", 73},
+		{"space was written", since(fileSystem{"/x", 5, gib, 100 * gib, 0, 0}, fileSystem{"/x", 5, 23 * gib, 100 * gib, 0, 0}), probes.Degraded, "SpaceLow",
+			"on the file system of /x, threshold 10 %; 22 GiB written in 41 s", 95},
+		{"it was made smaller", since(fileSystem{"/x", 5, gib, 20 * gib, 0, 0}, fileSystem{"/x", 5, 81 * gib, 100 * gib, 0, 0}), probes.Degraded, "SpaceLow",
+			"on the file system of /x, threshold 10 %", 75},
+		{"inodes were written", since(fileSystem{"/x", 5, gib, gib, 10_000, 1e6}, fileSystem{"/x", 5, gib, gib, 200_000, 1e6}), probes.Degraded, "InodesLow",
+			"on the file system of /x, threshold 5 %; 190000 inodes written in 41 s", 90},
 		{"at the threshold", answering(fileSystem{"/", 1, 10 * gib, 100 * gib, 0, 0}), probes.OK, "SpaceNearThreshold", "(10.0 %)", 50},
 		{"a byte less", answering(fileSystem{"/", 1, 10*gib - 1, 100 * gib, 0, 0}), probes.Degraded, "SpaceLow", "(9.9 %)", 50},
 		{"at the clear threshold", answering(fileSystem{"/", 1, 15 * gib, 100 * gib, 0, 0}), probes.OK, "SpaceSufficient", "(15.0 %)", 0},
@@ -102,6 +111,9 @@ func TestDiskJudge(t *testing.T) {
 			}
 			o := thresholds.judge(test.s).join()
 			probetest.Check(t, o, test.level, test.reason, test.message)
+			if strings.Contains(o.Message, "written") != strings.Contains(test.message, "written") {
+				t.Errorf("%s", o.Message)
+			}
 			if o.Severity != test.severity {
 				t.Errorf("severity %d, want %d", o.Severity, test.severity)
 			}

@@ -26,8 +26,9 @@ type watchedPath struct {
 	// Whether they could be written when first seen: the path itself, by
 	// statfs(2), and the file system beneath an overlay, by its mount.
 	itself, beneath firstSight
-	filling         filling
 	health          health
+	healthy         fileSystem // of the newest healthy sample
+	healthyAt       time.Time
 }
 
 // pathAnswer is what one call about a path found out.
@@ -104,10 +105,17 @@ func (w *watchedPath) collect(ctx context.Context) (r pathState, changed stale) 
 	}
 	w.last = answer.sample
 	w.last.path = w.name
-	w.filling.follow(w.last.fileSystem, time.Now())
-	r.answered, r.fileSystem = true, w.last.fileSystem
+	r.answered, r.fileSystem, r.healthy, r.since = true, w.last.fileSystem, w.healthy, time.Since(w.healthyAt)
 	changed.mounts = changed.mounts || answer.sample.readOnly != old.readOnly || answer.sample.mountID != old.mountID
 	return r, changed
+}
+
+// follow takes in what a sample said of the path.
+func (w *watchedPath) follow(v *judgement, f fileSystem, now time.Time) {
+	w.health.follow(v.isUnhealthy(), v.unknown != nil, now)
+	if v.found && !v.isUnhealthy() && v.worst.Severity == 0 {
+		w.healthy, w.healthyAt = f, now
+	}
 }
 
 // forget starts the path's history afresh.

@@ -107,12 +107,9 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	p.newest = s
 	verdicts := p.thresholds.judge(s)
 	now := time.Now()
-	for i, path := range p.paths {
-		v := &verdicts.paths[i]
-		path.health.follow(v.isUnhealthy(), v.unknown != nil, now)
+	for i, path := range append(slices.Clone(p.paths), p.program) {
+		path.follow(&verdicts.paths[i], s.paths[i].fileSystem, now)
 	}
-	v := &verdicts.paths[len(p.paths)]
-	p.program.health.follow(v.isUnhealthy(), v.unknown != nil, now)
 	for i, w := range p.writers {
 		v := &verdicts.writes[i]
 		w.health.follow(v.isUnhealthy(), v.unknown != nil, now)
@@ -271,7 +268,7 @@ func (p *Probe) headroom(s sample) time.Duration {
 	least := time.Duration(math.MaxInt64)
 	for i, path := range p.paths {
 		if s.paths[i].answered && path.canBeFilled() {
-			least = min(least, path.filling.headroom(p.thresholds))
+			least = min(least, p.thresholds.headroom(&path.last.fileSystem))
 		}
 	}
 	if least == math.MaxInt64 {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -52,6 +53,32 @@ func TestDiskReadsEachDeviceOnce(t *testing.T) {
 	if want := []fileSystem{half("/"), {}, {}, nearlyFull("/other")}; !slices.Equal(sizes, want) {
 		t.Errorf("got %+v, want %+v", sizes, want)
 	}
+}
+
+// TestBadSampleTellsWhatWasWritten since the path was healthy, which near is not.
+func TestBadSampleTellsWhatWasWritten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var left uint64
+		d := fakeDisk([]string{"/"}, func(string) (fileSystem, error) { return fileSystem{"", 1, left, 100 * gib, 0, 0}, nil })
+		for _, step := range []struct {
+			left    uint64
+			message string
+		}{
+			{8 * gib, "threshold 10 %"}, // it was never seen healthy
+			{30 * gib, "threshold 10 %"},
+			{12 * gib, "threshold 10 %"},
+			{8 * gib, "threshold 10 %; 22 GiB written in 20 s"},
+			{30 * gib, "threshold 10 %"},
+			{9 * gib, "threshold 10 %; 21 GiB written in 10 s"},
+		} {
+			left = step.left
+			if o := observeBriefly(t, d); !strings.HasSuffix(o.Message, step.message) {
+				t.Errorf("%d GiB left: %q, want %q", step.left/gib, o.Message, step.message)
+			}
+			time.Sleep(10 * time.Second)
+		}
+	})
 }
 
 // TestTroubleIsThePathsOwn: it makes the condition Unknown where no path can be read.

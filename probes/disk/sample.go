@@ -20,14 +20,18 @@ type pathState struct {
 	seenBy string
 	// fileSystem is without a size where another path has reported it.
 	fileSystem fileSystem
-	mounts     []mountSample
-	answered   bool
-	absent     bool
-	bare       bool          // the host is to have mounted something there, and has not
-	silence    time.Duration // without an answer for this time; 0: there is one
-	failed     failure
-	trouble    error // why the path's state is not known
-	unhealthy  bool  // when it was last read
+	// healthy is the file system at the newest healthy sample, which was since ago. Zero: there
+	// was none.
+	healthy   fileSystem
+	since     time.Duration
+	mounts    []mountSample
+	answered  bool
+	absent    bool
+	bare      bool          // the host is to have mounted something there, and has not
+	silence   time.Duration // without an answer for this time; 0: there is one
+	failed    failure
+	trouble   error // why the path's state is not known
+	unhealthy bool  // when it was last read
 }
 
 // mountSample is one mount under a path.

@@ -4,7 +4,12 @@
 // elsewhere.
 package disk
 
-import "time"
+import (
+	"math"
+	"time"
+
+	"github.com/taintlet/taintlet/probes/trend"
+)
 
 // Thresholds say when a file system is full, and when a file system that does not
 // answer makes the host Degraded.
@@ -47,6 +52,31 @@ func (t Thresholds) spaceEnough(size uint64) (bytes float64, isCapped bool) {
 // inodesEnough returns how many inodes must be free of all.
 func (t Thresholds) inodesEnough(total uint64) (inodes float64, isCapped bool) {
 	return float64(min(total, inodesBaseMax)) * t.InodesPercent / 100, total > inodesBaseMax
+}
+
+// How fast a file system fills at most. Space fills as fast as a good NVMe device writes, and a file
+// takes about 10 µs. A small file system is not filled in a moment either: without leastFill, one
+// of 4 GiB would be sampled four times a second for ever.
+const (
+	plausibleBytes  = 2 << 30 // a second
+	plausibleInodes = 100_000 // a second
+	leastFill       = 16      // seconds, from empty to full
+)
+
+// headroom returns the least time in which the space or the inodes can reach their
+// threshold. It is math.MaxInt64 where neither has one.
+func (t Thresholds) headroom(f *fileSystem) time.Duration {
+	least := time.Duration(math.MaxInt64)
+	consider := func(free, total uint64, enough, plausible float64) {
+		if total > 0 && enough > 0 {
+			least = min(least, trend.Headroom(float64(free)-enough, min(plausible, float64(total)/leastFill)))
+		}
+	}
+	bytes, _ := t.spaceEnough(f.size)
+	inodes, _ := t.inodesEnough(f.inodesTotal)
+	consider(f.available, f.size, bytes, plausibleBytes)
+	consider(f.inodesFree, f.inodesTotal, inodes, plausibleInodes)
+	return least
 }
 
 // Write is a directory to write to at intervals. Only a write tells whether a

@@ -20,7 +20,6 @@ type Probe struct {
 	host       probes.Host
 	thresholds Thresholds
 	before     past
-	pace       trend.Pace // of available memory
 	// plausiblePace is that of this host.
 	plausiblePace float64
 	newest        view // zero: it could not be read
@@ -69,16 +68,15 @@ func (p *Probe) follow(now sample) probes.Observation {
 	p.newest = viewOf(p.before, now)
 	o := p.thresholds.judge(p.newest)
 	p.before = p.before.add(now)
-	p.pace.Add(now.at, float64(now.available))
 	if o.Level == probes.OK {
 		enough := p.thresholds.enough(now.whole())
-		o.Headroom = p.pace.Headroom(float64(now.available)-enough.bytes, p.plausiblePace)
+		o.Headroom = trend.Headroom(float64(now.available)-enough.bytes, p.plausiblePace)
 	}
 	return o
 }
 
-// plausiblePace is how many bytes a second a host's programs take at most before
-// they are seen to take more. Measured with pages of 4 KiB on two CPUs of 2026:
+// plausiblePace is how many bytes a second a host's programs take at most, which may be exceeded
+// twofold before a sample comes late. Measured with pages of 4 KiB on two CPUs of 2026:
 // one process alone touched 5.7 GiB a second, two at a time 2.7 to 3.1 GiB each.
 // With more CPUs the memory becomes the limit, and the lock of its zone.
 func plausiblePace(cpus int) float64 {

@@ -41,6 +41,10 @@ func (s sample) free() float64 { return float64(s.limit - min(s.used, s.limit)) 
 // OtherNamespace is what the message says where the agent is not in the host's PID namespace.
 const OtherNamespace = "this is not the host's PID namespace"
 
+// plausiblePace is how many tasks a second a host starts at most: a fork costs 50 to 100 µs of
+// one CPU.
+const plausiblePace = 10_000
+
 // judge says what a sample means.
 func (t Thresholds) judge(s sample) probes.Observation {
 	limit := float64(s.limit)
@@ -48,8 +52,11 @@ func (t Thresholds) judge(s sample) probes.Observation {
 	scarcity := trend.Scarce(s.free(), threshold, t.ClearFactor)
 	o := scarcity.Observe(probes.PIDPressure, "PIDs", "")
 	o.Clears = clears
-	if o.Level == probes.OK && t.EarlyPercent > 0 {
-		o.Severity = scarcity.Early(freeAt(t.EarlyPercent, limit))
+	if o.Level == probes.OK {
+		o.Headroom = trend.Headroom(s.free()-threshold, plausiblePace)
+		if t.EarlyPercent > 0 {
+			o.Severity = scarcity.Early(freeAt(t.EarlyPercent, limit))
+		}
 	}
 	if o.Level == probes.Degraded && t.CriticalUsedPercent > 0 && s.free() < freeAt(t.CriticalUsedPercent, limit) {
 		o.Level, o.Reason = probes.Critical, "PIDsExhausted"

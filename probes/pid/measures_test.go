@@ -2,7 +2,6 @@ package pid
 
 import (
 	"testing"
-	"time"
 
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/test/probetest"
@@ -13,8 +12,7 @@ func TestMeasures(t *testing.T) {
 	thresholds := Thresholds{UsedPercent: 85, CriticalUsedPercent: 95, ClearFactor: 1.5}
 	p := New(probes.Host{}, thresholds)
 	probetest.Measures(t, p) // no sample yet
-	p.known = true
-	p.follow(tasks(14_000, 20_000, 127_000), time.Unix(1000, 0))
+	p.known, p.newest = true, tasks(14_000, 20_000, 127_000)
 	probetest.Measures(t, p,
 		probes.Measure{Name: "free_tasks", Unit: probes.Items, Value: 6000, Degraded: 3001, Critical: 1001, Clear: 4501.5},
 		probes.Measure{Name: "task_limit", Unit: probes.Items, Value: 20000})

@@ -2,10 +2,8 @@ package pid
 
 import (
 	"context"
-	"time"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/trend"
 )
 
 // Probe watches how many tasks (processes and their threads) the host may still start.
@@ -14,9 +12,8 @@ type Probe struct {
 
 	host       probes.Host
 	thresholds Thresholds
-	newest     sample     // the newest that could be read
-	known      bool       // the newest sample could be read
-	pace       trend.Pace // of the free tasks
+	newest     sample // the newest that could be read
+	known      bool   // the newest sample could be read
 }
 
 // New returns the probe of the host's tasks. It reads loadavg,
@@ -33,27 +30,9 @@ func (p *Probe) Observe(context.Context) probes.Observation {
 	if p.known = err == nil; !p.known {
 		return probes.UnknownBecause(probes.PIDPressure, err)
 	}
-	return p.follow(s, time.Now())
-}
-
-// follow judges a sample. When the limit changes, the free tasks before that cannot be
-// compared with the new ones.
-func (p *Probe) follow(s sample, now time.Time) probes.Observation {
-	if s.setting != p.newest.setting || s.limit != p.newest.limit {
-		p.pace = trend.Pace{}
-	}
 	p.newest = s
-	p.pace.Add(now, s.free())
-	o := p.thresholds.judge(s)
-	if o.Level == probes.OK {
-		o.Headroom = p.pace.Headroom(s.free()-p.thresholds.freeTasks(float64(s.limit)), plausiblePace)
-	}
-	return o
+	return p.thresholds.judge(s)
 }
-
-// plausiblePace is how many tasks a second a host starts at most before it is
-// seen to start more: a fork costs 50 to 100 µs of one CPU.
-const plausiblePace = 10_000
 
 var _ probes.Measurer = (*Probe)(nil)
 

@@ -1,7 +1,10 @@
+// Package trend measures quantities: how scarce one is, how soon it can be used up, and
+// how to write it for a person.
 package trend
 
 import (
 	"math"
+	"time"
 
 	"github.com/taintlet/taintlet/probes"
 )
@@ -71,6 +74,18 @@ func (s Scarcity) Observe(c probes.Condition, thing, message string) probes.Obse
 		o.Hysteresis, o.Reason = true, thing+"NearThreshold"
 	}
 	return o
+}
+
+// Headroom returns the least time in which the amount that is left can be gone at a rate, per
+// second, that is plausible of any host. It is at least 1 ns, since 0 means that an Observation
+// has none.
+func Headroom(left, plausible float64) time.Duration {
+	const longest = float64(math.MaxInt64) / float64(time.Second)
+	seconds := max(0, left) / plausible
+	if seconds >= longest {
+		return math.MaxInt64
+	}
+	return max(1, time.Duration(seconds*float64(time.Second)))
 }
 
 // Signal is one measure compared with its threshold.

@@ -1,7 +1,9 @@
 package trend
 
 import (
+	"math"
 	"testing"
+	"time"
 
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/test/probetest"
@@ -35,6 +37,15 @@ func TestScarcity(t *testing.T) {
 		probetest.WellFormed(t, o)
 		if o.Level != test.level || o.Hysteresis != test.hysteresis || o.Severity != test.severity {
 			t.Errorf("%s: %+v, want %v, hysteresis %t, severity %d", test.name, o, test.level, test.hysteresis, test.severity)
+		}
+	}
+}
+
+func TestHeadroom(t *testing.T) {
+	t.Parallel()
+	for left, want := range map[float64]time.Duration{1000: 10 * time.Second, 0: 1, -5: 1, 1e30: math.MaxInt64} {
+		if got := Headroom(left, 100); got != want {
+			t.Errorf("%v left: %s, want %s", left, got, want)
 		}
 	}
 }
