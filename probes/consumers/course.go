@@ -39,11 +39,8 @@ type Course struct {
 	healthy baseline // of the newest healthy sample, without a snapshot
 	host    Host     // of the newest sample
 	base    *baseline
-	// next takes the place of base.
-	next *Snapshot
-	// nextHost is what there was at next.
-	nextHost Host
-	isNear   bool
+	next    *baseline // takes the place of base
+	isNear  bool
 	// badAt is when the newest bad sample was, badSince the first of those in a row. Zero:
 	// there was none since the last healthy one.
 	badAt, badSince time.Duration
@@ -106,9 +103,9 @@ func (c *Course) Add(s *Snapshot) {
 		c.base = &base
 	case !c.isBad && s.At-c.badAt >= renewAfter && s.At-c.base.snapshot.At >= renewAfter:
 		if c.next != nil {
-			c.base = &baseline{snapshot: c.next, since: c.next.At, host: c.nextHost, atFirst: c.nextHost}
+			c.base = c.next
 		}
-		c.next, c.nextHost = s, c.host
+		c.next = &baseline{snapshot: s, since: s.At, host: c.host, atFirst: c.host}
 	}
 	c.finding = c.base.compare(c.Resource, s, c.host).after(c.finding, s)
 }

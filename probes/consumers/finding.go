@@ -32,11 +32,9 @@ type Certainty uint8
 const (
 	// NotRead means that nothing was read.
 	NotRead Certainty = iota
-	// Unseen means that it was taken before the first reading, by processes that already
-	// ran.
+	// Unseen means that little was taken since the first reading: processes that already ran took
+	// it before, or the host was nearly full.
 	Unseen
-	// Little means that nearly nothing was taken.
-	Little
 	// Many means that nobody took a third.
 	Many
 	// Named means that a group took a third or more.
@@ -48,7 +46,7 @@ type Finding struct {
 	Resource  Resource
 	Certainty Certainty
 	// In is the time from when the host was last healthy until the first taker took nearly all
-	// of that. 0: nothing was read before.
+	// of that. 0: the only snapshot is of a host that was never seen healthy.
 	In time.Duration
 	// Takers are at most two groups that took a third of Taken or more, the largest first.
 	Takers [2]Consumer
@@ -104,22 +102,14 @@ func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
 			f.Takers[i] = t.told(r, now, most)
 		}
 	}
-	least := host.Total * leastShare
-	switch {
-	case f.In <= 0: // the only snapshot, of a host that was never seen healthy
-		f.Certainty = Unseen
-	case f.Takers[0].Took >= max(1, least):
-		f.Certainty = Named
-		f.IsPartial = b.blind(r) > f.Takers[0].Took*partial
-	case blind >= max(1, least, f.Taken):
-		f.Certainty = Unseen
-	case f.Taken < max(1, least):
-		f.Certainty = Little
-	default:
-		f.Certainty = Many
+	least := max(1, host.Total*leastShare)
+	if f.In > 0 && f.Takers[0].Took >= least {
+		f.Certainty, f.IsPartial = Named, b.blind(r) > f.Takers[0].Took*partial
+		return f
 	}
-	if f.Certainty != Named {
-		f.Takers = [2]Consumer{}
+	f.Certainty, f.Takers = Unseen, [2]Consumer{}
+	if f.In > 0 && f.Taken >= least && f.Taken > blind {
+		f.Certainty = Many
 	}
 	return f
 }

@@ -16,16 +16,12 @@ func (f Finding) Text() string {
 		return ""
 	case f.Certainty == Named:
 		text = f.namedText(in)
-	case f.Certainty > Little && f.Unowned > 0 && f.Unowned >= f.Taken/3:
+	case f.Certainty == Many && f.Unowned > 0 && f.Unowned >= f.Taken/3:
 		text = "shared memory and tmpfs, which have no owner, grew by " + f.text(f.Unowned) + " " + in + ", and hold " + f.text(f.Shared)
 	case f.Certainty == Many:
 		text = f.withLargest("nobody took a third of the " + f.text(f.Taken) + " taken " + in)
-	case f.Certainty == Little:
-		text = f.withLargest("nobody took much " + in)
-	case f.In <= 0:
-		text = f.withLargest("")
 	default:
-		text = f.withLargest("it was taken before the processes were first read")
+		text = f.withLargest("")
 	}
 	if f.First > 0 {
 		text += fmt.Sprintf(" (of the first %d processes)", f.First)

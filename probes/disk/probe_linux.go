@@ -69,7 +69,7 @@ const (
 func New(h probes.Host, paths []string, t Thresholds, writes ...Write) *Probe {
 	p := &Probe{
 		Trigger: pressure.NewTrigger(h, "io", wakeStalledPercent),
-		host:    h, thresholds: t, samplePath: samplePath, sampleProgram: new(diskReader).sample,
+		host:    h, thresholds: t, samplePath: samplePath, sampleProgram: sampleDisk,
 		program: &watchedPath{name: program},
 		mounts:  mountReader{read: func(wanted []wantedMount) []pathMounts { return mountsOf(h, wanted) }},
 	}

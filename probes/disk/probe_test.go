@@ -235,7 +235,7 @@ func TestFileThatCannotBeReadDirectlyTellsNothing(t *testing.T) {
 		if _, err := readDirect(path); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", path, err, want)
 		}
-		if s, err := new(diskReader).sample("", path); err != nil || s != (pathSample{}) {
+		if s, err := sampleDisk("", path); err != nil || s != (pathSample{}) {
 			t.Errorf("%s: %+v, %v", path, s, err)
 		}
 	}

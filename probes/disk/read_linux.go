@@ -1,8 +1,6 @@
 package disk
 
 import (
-	"time"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/taintlet/taintlet/probes/hostfile"
@@ -12,33 +10,18 @@ import (
 // lies on the file system of the container runtime.
 const program = "/proc/self/exe"
 
-// readEvery is the time between two reads that go well.
-const readEvery = 5 * time.Second
-
-// diskReader reads a little of one file from its disk. When a disk dies, statfs(2), flags and
-// files in the page cache all answer from memory, and programs run on. O_DIRECT goes to the
-// disk, without privileges, and a file system that does not have it (EINVAL) tells nothing. It
-// is used by one goroutine at a time.
-type diskReader struct {
-	at   time.Time // of the last read that went well; zero: none
-	last pathSample
-}
-
-// sample reads from the disk of path if that is due. Only that the disk is broken is an
-// error: a file that cannot be opened or read for another reason says nothing of its disk.
-func (r *diskReader) sample(_, path string) (s pathSample, err error) {
-	if !r.at.IsZero() && time.Since(r.at) < readEvery {
-		return r.last, nil
-	}
+// sampleDisk reads a little of one file from its disk. When a disk dies, statfs(2), flags and
+// files in the page cache all answer from memory, and programs run on. Only that the disk is broken
+// is an error: a file that cannot be opened or read for another reason says nothing of its disk.
+func sampleDisk(_, path string) (s pathSample, err error) {
 	if s, err = readDirect(path); isBroken(err) {
-		r.at = time.Time{}
 		return s, err
 	}
-	r.at, r.last = time.Now(), s
 	return s, nil
 }
 
-// readDirect reads the first 4 KiB of a file from its disk.
+// readDirect reads the first 4 KiB of a file from its disk. O_DIRECT goes to the disk, without
+// privileges. A file system that does not have it answers EINVAL.
 func readDirect(path string) (s pathSample, err error) {
 	const size = 4096
 	var file int

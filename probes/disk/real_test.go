@@ -342,8 +342,6 @@ func realDeadDisk(t *testing.T) {
 		t.Fatal("nothing was read from the disk")
 	}
 	shutDown(t, disk)
-	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "") // it is not read at once
-	d.sampleProgram = new(diskReader).sample
 	probetest.Check(t, observe(t, d), probes.Degraded, "FileSystemFailed", "input/output error")
 	checkCertain(t, observe(t, d), "FileSystemFailed", "2 times in a row")
 }

@@ -32,7 +32,7 @@ func (o *outcome) follow(message string, tainted time.Time) {
 	} else {
 		o.isRight = slices.ContainsFunc(o.right, func(who string) bool { return names(said, who) })
 	}
-	o.isWrong = !o.isRight && (strings.Contains(said, " took ") || strings.Contains(said, noSingle)) && !strings.Contains(said, "before the processes were first read") && !strings.Contains(said, "nobody took much")
+	o.isWrong = !o.isRight && (strings.Contains(said, " took ") || strings.Contains(said, noSingle))
 	if o.isRight && !tainted.IsZero() {
 		o.after = time.Since(tainted)
 	}
@@ -113,7 +113,7 @@ func TestNames(t *testing.T) {
 		"pod b (hog) took 3 GiB and pod a (hog) took 2 GiB":                                        false,
 		"pod b (hog) took 3 GiB; the largest is pod a (hog) with 3 GiB":                            false,
 		"pod a (hog) took at least 3 GiB":                                                          true,
-		"it was taken before the processes were first read, the largest is pod a (hog) with 1 GiB": false,
+		"available 1 GiB; the largest is pod a (hog) with 1 GiB":                                   false,
 		"nobody took a third of the 3 GiB taken in 1 s, the largest is pod a (hog) with 1.2 GiB":   false,
 	} {
 		if names(text, "pod a (hog)") != want {
