@@ -145,58 +145,38 @@ func (t Thresholds) judgePath(r pathState) (v judgement) {
 	return v
 }
 
-// judgeSpace adds what the space and the inodes of a file system mean, where it has a
-// size.
-func (t Thresholds) judgeSpace(r *pathState, title string, v *judgement) {
-	f := &r.fileSystem
-	consider := func(s trend.Scarcity, thing, message, written, clears string) {
-		o := s.Observe(probes.DiskPressure, thing, message)
-		o.Clears = clears
-		if o.Level > probes.OK {
-			o.Message += written
-		}
-		v.add(o, s.Tightness())
-	}
-	if f.size > 0 {
-		available, size := float64(f.available), float64(f.size)
-		enough, isCapped := t.spaceEnough(f.size)
-		availableText, threshold, clears := trend.BytesText(available), trend.PercentText(t.AvailablePercent), trend.TimesText(t.AvailablePercent, t.ClearFactor)
-		if isCapped {
-			availableText, threshold = trend.BytesApart(available, enough)
-			clears = trend.BytesText(enough * max(1, t.ClearFactor))
-		}
-		scarcity := trend.Scarce(available, enough, t.ClearFactor)
-		if t.EarlyPercent > 0 {
-			v.early = scarcity.Early(float64(min(f.size, percentBaseMax)) * t.EarlyPercent / 100)
-		}
-		consider(scarcity, "Space",
-			fmt.Sprintf("available %s of %s (%s) on %s, threshold %s", availableText, trend.BytesText(size), trend.ShareText(available, size), title, threshold),
-			r.writtenText(r.healthy.size-r.healthy.available, f.size-f.available, f.size, trend.BytesText),
-			"above "+clears)
-	}
-	if f.inodesTotal > 0 {
-		free, total := float64(f.inodesFree), float64(f.inodesTotal)
-		enough, isCapped := t.inodesEnough(f.inodesTotal)
-		threshold, clears := trend.PercentText(t.InodesPercent), trend.TimesText(t.InodesPercent, t.ClearFactor)+" of the inodes"
-		if isCapped {
-			threshold, clears = fmt.Sprintf("%.0f", enough), fmt.Sprintf("%.0f inodes", enough*max(1, t.ClearFactor))
-		}
-		consider(trend.Scarce(free, enough, t.ClearFactor), "Inodes",
-			fmt.Sprintf("free %d of %d inodes (%s) on %s, threshold %s", f.inodesFree, f.inodesTotal, trend.ShareText(free, total), title, threshold),
-			r.writtenText(r.healthy.inodesTotal-r.healthy.inodesFree, f.inodesTotal-f.inodesFree, f.inodesTotal, func(inodes float64) string { return fmt.Sprintf("%.0f inodes", inodes) }),
-			"above "+clears)
-	}
-}
+// leastWritten is the part of a file system below which what was written explains nothing.
+const leastWritten = 0.005
 
-// writtenText says how much was written since the newest healthy sample, by how much was in use
-// then and is in use now, of the total. It is empty where that is less than 0.5 % of all, which
-// explains nothing. Who wrote it cannot be seen without privileges: the files of a pod's emptyDir
-// and of its logs are readable by root only.
-func (r *pathState) writtenText(before, now, total uint64, text func(float64) string) string {
-	if r.healthy == (fileSystem{}) || before > now || float64(now-before) < float64(total)*0.005 {
-		return ""
+// judgeSpace adds what the space and the inodes of a file system mean, where it has a size. A bad
+// sample tells how much was written since the newest healthy one. Who wrote it cannot be seen
+// without privileges: the files of a pod's emptyDir and of its logs are readable by root only.
+func (t Thresholds) judgeSpace(r *pathState, title string, v *judgement) {
+	consider := func(left, total, usedBefore uint64, enough trend.Limit, thing, format, unit string, text func(float64) string) {
+		if total == 0 {
+			return
+		}
+		available, size := float64(left), float64(total)
+		availableText, threshold := enough.Texts(available)
+		o := enough.Observe(available, probes.DiskPressure, thing,
+			fmt.Sprintf(format, availableText, text(size), trend.ShareText(available, size), title, threshold))
+		o.Clears = "above " + enough.ClearText()
+		if unit != "" {
+			o.Clears += " of the" + unit
+		}
+		written := size - available - float64(usedBefore)
+		if o.Level > probes.OK && r.healthy != (fileSystem{}) && written > 0 && written >= size*leastWritten {
+			o.Message += "; " + text(written) + unit + " written in " + trend.TimeText(r.since)
+		}
+		v.add(o, enough.Tightness(available))
 	}
-	return "; " + text(float64(now-before)) + " written in " + trend.TimeText(r.since)
+	f, then := &r.fileSystem, &r.healthy
+	space := t.space(f)
+	if t.EarlyPercent > 0 && f.size > 0 {
+		v.early = space.Early(float64(f.available), float64(min(f.size, percentBaseMax))*t.EarlyPercent/100)
+	}
+	consider(f.available, f.size, then.size-then.available, space, "Space", "available %s of %s (%s) on %s, threshold %s", "", trend.BytesText)
+	consider(f.inodesFree, f.inodesTotal, then.inodesTotal-then.inodesFree, t.inodes(f), "Inodes", "free %s of %s inodes (%s) on %s, threshold %s", " inodes", trend.ItemsText)
 }
 
 // judge judges the mount's flags. It is certain if an error made the file system read-only, but not

@@ -306,17 +306,17 @@ func (t Thresholds) measures(r *pathState, all []probes.Measure) []probes.Measur
 	if r.silence > 0 {
 		return append(all, probes.Measure{Name: "no_answer", Path: r.name, Unit: probes.Seconds, Value: r.silence.Seconds(), Degraded: t.BlockedAfter.Seconds()})
 	}
-	f, factor := &r.fileSystem, max(1, t.ClearFactor)
+	f := &r.fileSystem
 	if f.size > 0 {
-		enough, _ := t.spaceEnough(f.size)
+		enough := t.space(f)
 		all = append(all,
-			probes.Measure{Name: "available", Path: r.name, Unit: probes.Bytes, Value: float64(f.available), Degraded: enough, Clear: enough * factor},
+			probes.Measure{Name: "available", Path: r.name, Unit: probes.Bytes, Value: float64(f.available), Degraded: enough.Amount, Clear: enough.Clear},
 			probes.Measure{Name: "size", Path: r.name, Unit: probes.Bytes, Value: float64(f.size)})
 	}
 	if f.inodesTotal > 0 {
-		enough, _ := t.inodesEnough(f.inodesTotal)
+		enough := t.inodes(f)
 		all = append(all,
-			probes.Measure{Name: "free_inodes", Path: r.name, Unit: probes.Items, Value: float64(f.inodesFree), Degraded: enough, Clear: enough * factor},
+			probes.Measure{Name: "free_inodes", Path: r.name, Unit: probes.Items, Value: float64(f.inodesFree), Degraded: enough.Amount, Clear: enough.Clear},
 			probes.Measure{Name: "inodes", Path: r.name, Unit: probes.Items, Value: float64(f.inodesTotal)})
 	}
 	return all

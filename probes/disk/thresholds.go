@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
@@ -19,7 +20,7 @@ type Thresholds struct {
 	// the space without the superuser's reserve, capped at percentBaseMax. 0: no such threshold.
 	AvailablePercent float64
 	// EarlyPercent is the share of available space, in percent (0 to 100), by which the severity
-	// of samples that are OK goes: see trend.Scarcity. 0: it goes by all findings.
+	// of samples that are OK goes: see trend.Limit. 0: it goes by all findings.
 	EarlyPercent float64
 	// InodesPercent is the share of free inodes, in percent (0 to 100), below
 	// which the host is Degraded. 0: no such threshold. It has no effect on file
@@ -43,15 +44,14 @@ const (
 	inodesBaseMax = percentBaseMax / (16 << 10)
 )
 
-// spaceEnough returns how many bytes must be available of a size. isCapped says that these are
-// not AvailablePercent of it.
-func (t Thresholds) spaceEnough(size uint64) (bytes float64, isCapped bool) {
-	return float64(min(size, percentBaseMax)) * t.AvailablePercent / 100, size > percentBaseMax
+// space returns how many bytes must be available.
+func (t Thresholds) space(f *fileSystem) trend.Limit {
+	return trend.Part(t.AvailablePercent, float64(f.size), percentBaseMax, t.ClearFactor, probes.Bytes)
 }
 
-// inodesEnough returns how many inodes must be free of all.
-func (t Thresholds) inodesEnough(total uint64) (inodes float64, isCapped bool) {
-	return float64(min(total, inodesBaseMax)) * t.InodesPercent / 100, total > inodesBaseMax
+// inodes returns how many inodes must be free.
+func (t Thresholds) inodes(f *fileSystem) trend.Limit {
+	return trend.Part(t.InodesPercent, float64(f.inodesTotal), inodesBaseMax, t.ClearFactor, probes.Items)
 }
 
 // How fast a file system fills at most. Space fills as fast as a good NVMe device writes, and a file
@@ -72,10 +72,8 @@ func (t Thresholds) headroom(f *fileSystem) time.Duration {
 			least = min(least, trend.Headroom(float64(free)-enough, min(plausible, float64(total)/leastFill)))
 		}
 	}
-	bytes, _ := t.spaceEnough(f.size)
-	inodes, _ := t.inodesEnough(f.inodesTotal)
-	consider(f.available, f.size, bytes, plausibleBytes)
-	consider(f.inodesFree, f.inodesTotal, inodes, plausibleInodes)
+	consider(f.available, f.size, t.space(f).Amount, plausibleBytes)
+	consider(f.inodesFree, f.inodesTotal, t.inodes(f).Amount, plausibleInodes)
 	return least
 }
 

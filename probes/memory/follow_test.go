@@ -105,7 +105,7 @@ func TestMemoryHeadroomIsNoLongerThanItTakes(t *testing.T) {
 			t.Fatalf("headroom goes with OK: %+v, %v", o, o.Headroom)
 		}
 		left := float64(s.available) - p.plausiblePace*o.Headroom.Seconds()
-		if enough := thresholds.enough(s.whole()).bytes; o.Level == probes.OK && left < enough-gib/100 {
+		if enough := thresholds.enough(s.whole()).Amount; o.Level == probes.OK && left < enough-gib/100 {
 			t.Fatalf("%v GiB left after %v, threshold %v GiB", left/gib, o.Headroom, enough/gib)
 		}
 	}

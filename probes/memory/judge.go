@@ -26,7 +26,7 @@ type Thresholds struct {
 	// host: one with less memory than this is always Degraded.
 	AvailableBytes uint64
 	// EarlyPercent is the share of available memory, in percent (0 to 100), by which the
-	// severity of samples that are OK goes: see trend.Scarcity. 0: it goes by all causes.
+	// severity of samples that are OK goes: see trend.Limit. 0: it goes by all causes.
 	EarlyPercent float64
 
 	// StalledPercent and StalledAvailablePercent (0 to 100): Degraded when some
@@ -69,12 +69,12 @@ func (t Thresholds) judge(v view) probes.Observation {
 		}
 	}
 	if o.Level == probes.OK && t.EarlyPercent > 0 {
-		o.Severity = trend.Scarce(float64(v.available), causes[byLevel].limit.bytes, t.ClearFactor).Early(t.part(t.EarlyPercent, v.whole()).bytes)
+		o.Severity = causes[byLevel].limit.Early(float64(v.available), t.part(t.EarlyPercent, v.whole()).Amount)
 	}
-	if v.unread != nil && o.Level == probes.OK && t.part(t.StalledAvailablePercent, v.whole()).compare(v.available).Near {
+	if v.unread != nil && o.Level == probes.OK && t.part(t.StalledAvailablePercent, v.whole()).Signal(float64(v.available)).Near {
 		o.Hysteresis, o.Reason = true, "MemoryNearThreshold" // a taint may have been set for stalls
 	}
-	o.Message, o.Clears = v.text(shown.limit)+shown.text, "above "+shown.limit.clearText()+shown.clears
+	o.Message, o.Clears = v.text(shown.limit)+shown.text, "above "+shown.limit.ClearText()+shown.clears
 	if v.unread != nil {
 		o.Message += "; unknown: " + v.unread.Error()
 	}
@@ -87,9 +87,9 @@ type cause struct {
 
 	level  probes.Level
 	reason string
-	limit  bound  // of available memory
-	text   string // about the other measure
-	clears string // what that one has to be instead
+	limit  trend.Limit // of available memory
+	text   string      // about the other measure
+	clears string      // what that one has to be instead
 }
 
 // byLevel is the index of the cause that is available memory alone.
@@ -97,7 +97,7 @@ const byLevel = 1
 
 // causes returns all causes, the gravest first.
 func (t Thresholds) causes(v view) [3]cause {
-	whole := v.whole()
+	whole, available := v.whole(), float64(v.available)
 	enough, stalled := t.enough(whole), t.part(t.StalledAvailablePercent, whole)
 	someWait, allWait := trend.Excess(v.some.counts, t.StalledPercent, t.ClearFactor), trend.Excess(v.full.counts, t.CriticalStalledPercent, t.ClearFactor)
 	besides := ""
@@ -105,46 +105,12 @@ func (t Thresholds) causes(v view) [3]cause {
 		besides = v.some.text("; stalled ") // why these stalls do not decide
 	}
 	return [...]cause{
-		{trend.Both(enough.compare(v.available), allWait), probes.Critical, "MemoryStalledFully", enough,
+		{trend.Both(enough.Signal(available), allWait), probes.Critical, "MemoryStalledFully", enough,
 			v.full.text("; all tasks stalled ") + ", threshold " + trend.PercentText(t.CriticalStalledPercent), ""},
-		byLevel: {enough.compare(v.available), probes.Degraded, "MemoryLow", enough, besides, ""},
-		{trend.Both(stalled.compare(v.available), someWait), probes.Degraded, "MemoryStalled", stalled,
+		byLevel: {enough.Signal(available), probes.Degraded, "MemoryLow", enough, besides, ""},
+		{trend.Both(stalled.Signal(available), someWait), probes.Degraded, "MemoryStalled", stalled,
 			v.some.text("; stalled ") + ", threshold " + trend.PercentText(t.StalledPercent), ", or stalls less"},
 	}
-}
-
-// bound is an amount of available memory to compare with.
-type bound struct {
-	bytes       float64
-	clearFactor float64 // times as much clears
-	// isPercent is whether texts show percent instead of bytes.
-	isPercent bool
-	percent   float64
-}
-
-// clear returns the amount that clears, in bytes.
-func (b bound) clear() float64 { return b.bytes * b.clearFactor }
-
-// compare compares available memory, in bytes, with the bound.
-func (b bound) compare(available uint64) trend.Signal {
-	return trend.Scarce(float64(available), b.bytes, b.clearFactor).Signal()
-}
-
-// clearText is the text of the amount that clears.
-func (b bound) clearText() string {
-	if b.isPercent {
-		return trend.TimesText(b.percent, b.clearFactor)
-	}
-	return trend.BytesText(b.clear())
-}
-
-// enough returns the available memory below which the host is Degraded.
-func (t Thresholds) enough(whole float64) bound {
-	part := t.part(t.AvailablePercent, whole)
-	if float64(t.AvailableBytes) > part.bytes {
-		return t.floor(whole)
-	}
-	return part
 }
 
 // floorMarginPercent is by how much of the whole, in percent, the amount that clears
@@ -152,13 +118,13 @@ func (t Thresholds) enough(whole float64) bound {
 // more than is ever available. One of 480 MiB had 130 MiB when idle.
 const floorMarginPercent = 5
 
-// floor returns AvailableBytes.
-func (t Thresholds) floor(whole float64) bound {
-	b := bound{bytes: float64(t.AvailableBytes), clearFactor: max(1, t.ClearFactor)}
-	if b.bytes > 0 {
-		b.clearFactor = min(b.clearFactor, 1+whole*floorMarginPercent/100/b.bytes)
+// enough returns the available memory below which the host is Degraded.
+func (t Thresholds) enough(whole float64) trend.Limit {
+	part, floor := t.part(t.AvailablePercent, whole), float64(t.AvailableBytes)
+	if floor > part.Amount {
+		return trend.Limit{Amount: floor, Clear: min(floor*max(1, t.ClearFactor), floor+whole*floorMarginPercent/100)}
 	}
-	return b
+	return part
 }
 
 // percentBaseMax caps, in bytes, the memory that percentages are taken of. A percentage
@@ -166,11 +132,6 @@ func (t Thresholds) floor(whole float64) bound {
 const percentBaseMax = 256 << 30
 
 // part returns a percentage of the whole, or of percentBaseMax where that is less.
-func (t Thresholds) part(percent, whole float64) bound {
-	b := bound{clearFactor: max(1, t.ClearFactor), isPercent: true, percent: percent}
-	if whole > percentBaseMax {
-		whole, b.isPercent = percentBaseMax, false
-	}
-	b.bytes = whole * percent / 100
-	return b
+func (t Thresholds) part(percent, whole float64) trend.Limit {
+	return trend.Part(percent, whole, percentBaseMax, t.ClearFactor, probes.Bytes)
 }

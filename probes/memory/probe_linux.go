@@ -70,7 +70,7 @@ func (p *Probe) follow(now sample) probes.Observation {
 	p.before = p.before.add(now)
 	if o.Level == probes.OK {
 		enough := p.thresholds.enough(now.whole())
-		o.Headroom = trend.Headroom(float64(now.available)-enough.bytes, p.plausiblePace)
+		o.Headroom = trend.Headroom(float64(now.available)-enough.Amount, p.plausiblePace)
 	}
 	return o
 }
@@ -96,7 +96,7 @@ func (p *Probe) Measures(all []probes.Measure) []probes.Measure {
 	factor := max(1, t.ClearFactor)
 	enough := t.enough(v.whole())
 	all = append(all,
-		probes.Measure{Name: "available", Unit: probes.Bytes, Value: float64(v.available), Degraded: enough.bytes, Clear: enough.clear()},
+		probes.Measure{Name: "available", Unit: probes.Bytes, Value: float64(v.available), Degraded: enough.Amount, Clear: enough.Clear},
 		probes.Measure{Name: "total", Unit: probes.Bytes, Value: v.whole()})
 	if v.some.over > 0 {
 		all = append(all, probes.Measure{

@@ -52,14 +52,10 @@ func stallSince(before past, now sample, span time.Duration, kind func(pressure.
 
 // text tells available memory and its limit: "available 412 MiB of 15.6 GiB
 // (2.6 %), threshold 5 %".
-func (v view) text(limit bound) string {
-	available := float64(v.available)
-	availableText, limitText := trend.BytesApart(available, limit.bytes)
-	if limit.isPercent {
-		availableText, limitText = trend.BytesText(available), trend.PercentText(limit.percent)
-	}
+func (v view) text(limit trend.Limit) string {
+	availableText, limitText := limit.Texts(float64(v.available))
 	text := "available " + availableText + " of " + trend.BytesText(v.whole()) +
-		" (" + trend.ShareText(available, v.whole()) + ")"
+		" (" + trend.ShareText(float64(v.available), v.whole()) + ")"
 	if v.arc > 0 {
 		text += ", " + trend.BytesText(float64(v.arc)) + " of it ZFS cache"
 	}

@@ -17,7 +17,7 @@ type Thresholds struct {
 	// at which the host is Degraded.
 	UsedPercent float64
 	// EarlyPercent is the used share of the limit, in percent (0 to 100), by which the severity
-	// of samples that are OK goes: see trend.Scarcity. 0: it goes by UsedPercent.
+	// of samples that are OK goes: see trend.Limit. 0: it goes by UsedPercent.
 	EarlyPercent float64
 	// CriticalUsedPercent is the share of the limit, in percent (0 to 100), at
 	// which the host is Critical.
@@ -49,13 +49,13 @@ const plausiblePace = 10_000
 func (t Thresholds) judge(s sample) probes.Observation {
 	limit := float64(s.limit)
 	threshold, thresholdText, clears := t.freeThreshold(limit)
-	scarcity := trend.Scarce(s.free(), threshold, t.ClearFactor)
-	o := scarcity.Observe(probes.PIDPressure, "PIDs", "")
+	enough := trend.Limit{Amount: threshold, Clear: threshold * max(1, t.ClearFactor)}
+	o := enough.Observe(s.free(), probes.PIDPressure, "PIDs", "")
 	o.Clears = clears
 	if o.Level == probes.OK {
 		o.Headroom = trend.Headroom(s.free()-threshold, plausiblePace)
 		if t.EarlyPercent > 0 {
-			o.Severity = scarcity.Early(freeAt(t.EarlyPercent, limit))
+			o.Severity = enough.Early(s.free(), freeAt(t.EarlyPercent, limit))
 		}
 	}
 	if o.Level == probes.Degraded && t.CriticalUsedPercent > 0 && s.free() < freeAt(t.CriticalUsedPercent, limit) {

@@ -43,6 +43,9 @@ func bytesText(bytes float64, more int) string {
 	return plain(math.Round(bytes*scale)/scale) + " " + units[unit]
 }
 
+// ItemsText writes a number of whole things.
+func ItemsText(items float64) string { return strconv.FormatFloat(items, 'f', 0, 64) }
+
 // ShareText writes part of whole in percent with one decimal: "2.6 %". It rounds
 // down, so that what is below a threshold never reads as the threshold itself.
 func ShareText(part, whole float64) string {

@@ -9,7 +9,7 @@ import (
 	"github.com/taintlet/taintlet/test/probetest"
 )
 
-func TestScarcity(t *testing.T) {
+func TestLimit(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name                         string
@@ -33,7 +33,7 @@ func TestScarcity(t *testing.T) {
 		{"a factor below 1 counts as 1", 99, 100, 0.5, probes.Degraded, false, 50},
 		{"no threshold", 0, 0, 1.5, probes.OK, false, 0},
 	} {
-		o := Scarce(test.available, test.threshold, test.factor).Observe(probes.MemoryPressure, "Thing", "message")
+		o := Part(100, test.threshold, math.Inf(1), test.factor, probes.Bytes).Observe(test.available, probes.MemoryPressure, "Thing", "message")
 		probetest.WellFormed(t, o)
 		if o.Level != test.level || o.Hysteresis != test.hysteresis || o.Severity != test.severity {
 			t.Errorf("%s: %+v, want %v, hysteresis %t, severity %d", test.name, o, test.level, test.hysteresis, test.severity)
