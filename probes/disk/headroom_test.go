@@ -41,8 +41,6 @@ func TestHeadroomIsTheLeastOfAllPaths(t *testing.T) {
 		{"a small one", roomy, small, nil, pathMounts{}, seconds(8)},
 		{"at the threshold", roomy, atIt, nil, pathMounts{}, 1},
 		{"Degraded", roomy, low, nil, pathMounts{}, 0},
-		{"read-only as it is meant", roomy, meant, nil, pathMounts{}, seconds(20)},
-		{"all read-only", meant, meant, nil, pathMounts{}, 0},
 		{"no size", roomy, image, nil, pathMounts{}, seconds(20)},
 		{"unreadable", roomy, narrow, syscall.EACCES, pathMounts{}, seconds(20)},
 		{"absent", roomy, narrow, syscall.ENOENT, pathMounts{}, seconds(20)},

@@ -33,11 +33,16 @@ type judgement struct {
 	holds bool
 }
 
-// add keeps the worse finding, and of equal ones the first.
+// add keeps the worse finding, and of equal ones the first. It has the least Headroom of all.
 func (v *judgement) add(o probes.Observation, tightness float64) {
+	least := v.worst.Headroom
+	if least == 0 || o.Headroom > 0 && o.Headroom < least {
+		least = o.Headroom
+	}
 	if !v.found || isWorse(o, v.worst) || !isWorse(v.worst, o) && tightness < v.tightness {
 		v.worst, v.tightness, v.found = o, tightness, true
 	}
+	v.worst.Headroom = least
 }
 
 // isUnhealthy says that a finding is bad or near a threshold.
@@ -86,7 +91,9 @@ func (v judgements) join() probes.Observation {
 			all.worst.Message += "; unknown: " + joinErrors(unknown)
 		}
 		all.worst.Message += missing
-		if v.isEarly && all.worst.Level == probes.OK {
+		if all.worst.Level > probes.OK {
+			all.worst.Headroom = 0
+		} else if v.isEarly {
 			all.worst.Severity = all.early
 		}
 		return all.worst
@@ -148,35 +155,46 @@ func (t Thresholds) judgePath(r pathState) (v judgement) {
 // leastWritten is the part of a file system below which what was written explains nothing.
 const leastWritten = 0.005
 
+// quantity is what a file system can run short of.
+type quantity struct {
+	left, total, usedBefore uint64
+	enough                  trend.Limit
+	plausible               float64 // how much of it is used at most in a second
+	thing, format, unit     string
+	text                    func(float64) string
+}
+
 // judgeSpace adds what the space and the inodes of a file system mean, where it has a size. A bad
 // sample tells how much was written since the newest healthy one. Who wrote it cannot be seen
 // without privileges: the files of a pod's emptyDir and of its logs are readable by root only.
 func (t Thresholds) judgeSpace(r *pathState, title string, v *judgement) {
-	consider := func(left, total, usedBefore uint64, enough trend.Limit, thing, format, unit string, text func(float64) string) {
-		if total == 0 {
-			return
-		}
-		available, size := float64(left), float64(total)
-		availableText, threshold := enough.Texts(available)
-		o := enough.Observe(available, probes.DiskPressure, thing,
-			fmt.Sprintf(format, availableText, text(size), trend.ShareText(available, size), title, threshold))
-		o.Clears = "above " + enough.ClearText()
-		if unit != "" {
-			o.Clears += " of the" + unit
-		}
-		written := size - available - float64(usedBefore)
-		if o.Level > probes.OK && r.healthy != (fileSystem{}) && written > 0 && written >= size*leastWritten {
-			o.Message += "; " + text(written) + unit + " written in " + trend.TimeText(r.since)
-		}
-		v.add(o, enough.Tightness(available))
-	}
 	f, then := &r.fileSystem, &r.healthy
-	space := t.space(f)
-	if t.EarlyPercent > 0 && f.size > 0 {
-		v.early = space.Early(float64(f.available), float64(min(f.size, percentBaseMax))*t.EarlyPercent/100)
+	for _, q := range []quantity{
+		{f.available, f.size, then.size - then.available, t.space(f), plausibleBytes, "Space", "available %s of %s (%s) on %s, threshold %s", "", trend.BytesText},
+		{f.inodesFree, f.inodesTotal, then.inodesTotal - then.inodesFree, t.inodes(f), plausibleInodes, "Inodes", "free %s of %s inodes (%s) on %s, threshold %s", " inodes", trend.ItemsText},
+	} {
+		if q.total == 0 {
+			continue
+		}
+		left, total := float64(q.left), float64(q.total)
+		leftText, threshold := q.enough.Texts(left)
+		o := q.enough.Observe(left, probes.DiskPressure, q.thing, fmt.Sprintf(q.format, leftText, q.text(total), trend.ShareText(left, total), title, threshold))
+		o.Clears = "above " + q.enough.ClearText()
+		if q.unit != "" {
+			o.Clears += " of the" + q.unit
+		}
+		if o.Level == probes.OK && q.enough.Amount > 0 {
+			o.Headroom = trend.Headroom(left-q.enough.Amount, min(q.plausible, total/leastFill))
+		}
+		written := total - left - float64(q.usedBefore)
+		if o.Level > probes.OK && r.healthy != (fileSystem{}) && written > 0 && written >= total*leastWritten {
+			o.Message += "; " + q.text(written) + q.unit + " written in " + trend.TimeText(r.since)
+		}
+		v.add(o, q.enough.Tightness(left))
 	}
-	consider(f.available, f.size, then.size-then.available, space, "Space", "available %s of %s (%s) on %s, threshold %s", "", trend.BytesText)
-	consider(f.inodesFree, f.inodesTotal, then.inodesTotal-then.inodesFree, t.inodes(f), "Inodes", "free %s of %s inodes (%s) on %s, threshold %s", " inodes", trend.ItemsText)
+	if t.EarlyPercent > 0 && f.size > 0 {
+		v.early = t.space(f).Early(float64(f.available), float64(min(f.size, percentBaseMax))*t.EarlyPercent/100)
+	}
 }
 
 // judge judges the mount's flags. It is certain if an error made the file system read-only, but not

@@ -123,16 +123,6 @@ func (w *watchedPath) forget() {
 	*w = watchedPath{root: w.root, name: w.name, point: w.point, call: w.call}
 }
 
-// canBeFilled reports whether any program can write to the path's file system. Even behind a
-// read-only mount other programs can: the read-only root of a container lies on the file system of
-// all containers.
-func (w *watchedPath) canBeFilled() bool {
-	if w.mounts.own.point == "" { // not known
-		return !w.last.readOnly
-	}
-	return !w.isReadOnlyForAll()
-}
-
 // isReadOnlyForAll says that nobody can write to the path's file system, by any mount.
 func (w *watchedPath) isReadOnlyForAll() bool { return w.mounts.own.superReadOnly }
 

@@ -3,7 +3,6 @@ package disk
 import (
 	"cmp"
 	"context"
-	"math"
 	"path/filepath"
 	"slices"
 	"time"
@@ -114,11 +113,7 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 		v := &verdicts.writes[i]
 		w.health.follow(v.isUnhealthy(), v.unknown != nil, now)
 	}
-	o := verdicts.join()
-	if o.Level == probes.OK {
-		o.Headroom = p.headroom(s)
-	}
-	return o
+	return verdicts.join()
 }
 
 // read starts all calls and waits until the last has been answered or the
@@ -260,21 +255,6 @@ func (p *Probe) renewMounts(ctx context.Context) {
 		}
 		path.title = path.mounts.title(path.name, roles)
 	}
-}
-
-// headroom returns the least one of all paths that answered and can be filled.
-// 0: there is none.
-func (p *Probe) headroom(s sample) time.Duration {
-	least := time.Duration(math.MaxInt64)
-	for i, path := range p.paths {
-		if s.paths[i].answered && path.canBeFilled() {
-			least = min(least, p.thresholds.headroom(&path.last.fileSystem))
-		}
-	}
-	if least == math.MaxInt64 {
-		return 0
-	}
-	return least
 }
 
 var _ probes.Measurer = (*Probe)(nil)

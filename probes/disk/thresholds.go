@@ -5,7 +5,6 @@
 package disk
 
 import (
-	"math"
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
@@ -54,28 +53,14 @@ func (t Thresholds) inodes(f *fileSystem) trend.Limit {
 	return trend.Part(t.InodesPercent, float64(f.inodesTotal), inodesBaseMax, t.ClearFactor, probes.Items)
 }
 
-// How fast a file system fills at most. Space fills as fast as a good NVMe device writes, and a file
-// takes about 10 µs. A small file system is not filled in a moment either: without leastFill, one
-// of 4 GiB would be sampled four times a second for ever.
+// How fast a file system fills at most, which gives a sample its Headroom. Space fills as fast as a
+// good NVMe device writes, and a file takes about 10 µs. A small file system is not filled in a
+// moment either: without leastFill, one of 4 GiB would be sampled four times a second for ever.
 const (
 	plausibleBytes  = 2 << 30 // a second
 	plausibleInodes = 100_000 // a second
 	leastFill       = 16      // seconds, from empty to full
 )
-
-// headroom returns the least time in which the space or the inodes can reach their
-// threshold. It is math.MaxInt64 where neither has one.
-func (t Thresholds) headroom(f *fileSystem) time.Duration {
-	least := time.Duration(math.MaxInt64)
-	consider := func(free, total uint64, enough, plausible float64) {
-		if total > 0 && enough > 0 {
-			least = min(least, trend.Headroom(float64(free)-enough, min(plausible, float64(total)/leastFill)))
-		}
-	}
-	consider(f.available, f.size, t.space(f).Amount, plausibleBytes)
-	consider(f.inodesFree, f.inodesTotal, t.inodes(f).Amount, plausibleInodes)
-	return least
-}
 
 // Write is a directory to write to at intervals. Only a write tells whether a
 // file system can be written. An error need not make a file system read-only, so
