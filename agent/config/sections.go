@@ -101,7 +101,7 @@ const (
 	slowAfter = 2 * time.Second
 	// writesEvery is the time between two writes that go well. A probe that samples more often
 	// than by default writes more often too, by the same share.
-	writesEvery = 30 * time.Second
+	writesEvery = 10 * time.Second
 )
 
 // defaultDisk has the thresholds of the kubelet's nodefs.available and
@@ -127,7 +127,7 @@ func (d *Disk) Thresholds() disk.Thresholds {
 
 // Write returns where the probe writes, and how long that may take.
 func (d *Disk) Write() disk.Write {
-	return disk.Write{Directory: d.WriteProbe.Directory, Interval: min(writesEvery, d.Period.Duration*15/2), Slow: slowAfter}
+	return disk.Write{Directory: d.WriteProbe.Directory, Interval: min(writesEvery, d.Period.Duration*5/2), Slow: slowAfter}
 }
 
 func (d *Disk) early() float64 { return d.EarlyPercent }

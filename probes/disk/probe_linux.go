@@ -43,23 +43,15 @@ type Probe struct {
 
 	mounts mountReader
 
-	stalls   pressure.Totals // of I/O
-	stallsAt time.Time
 	// writesMatter says that every directory is to be written to with the next
 	// sample.
 	writesMatter bool
 	newest       sample
 }
 
-const (
-	// wakeStalledPercent is the percentage of a short time for which some task
-	// must have waited for I/O to wake the probe.
-	wakeStalledPercent = 50
-	// busyPercent is the percentage of the time since the last sample for which
-	// some task must have waited for I/O to make a write due early. A stall that
-	// wakes the probe is longer.
-	busyPercent = 10
-)
+// wakeStalledPercent is the percentage of a short time for which some task
+// must have waited for I/O to wake the probe.
+const wakeStalledPercent = 50
 
 // New returns the probe of the file systems on which the paths lie. It also
 // writes where writes says. Paths and directories are found under h.Root, as by a
@@ -123,13 +115,10 @@ func (p *Probe) read(ctx context.Context) (s sample) {
 		path.start(p.samplePath)
 	}
 	p.program.start(p.sampleProgram)
-	if len(p.writers) > 0 {
-		busy := p.isBusy()
-		for _, w := range p.writers {
-			w.start(busy, p.writesMatter)
-		}
-		p.writesMatter = false
+	for _, w := range p.writers {
+		w.start(p.writesMatter)
 	}
+	p.writesMatter = false
 	for _, path := range p.paths {
 		s.paths = append(s.paths, p.collect(ctx, path))
 	}
@@ -213,19 +202,6 @@ func (p *Probe) titleOf(name string, device uint64) (title string) {
 		}
 	}
 	return title
-}
-
-// isBusy says whether tasks have waited long for I/O since the last sample. It
-// returns false where the kernel does not measure that.
-func (p *Probe) isBusy() bool {
-	now, found, _ := pressure.Read(p.host, "io")
-	at := time.Now()
-	apart := at.Sub(p.stallsAt)
-	waited, ok := now.Since(p.stalls, apart)
-	if apart >= pressure.ShortestStall {
-		p.stalls, p.stallsAt = now, at
-	}
-	return found && ok && waited.Some >= busyPercent
 }
 
 // renewMounts reads the mounts when that is due. They make some findings more

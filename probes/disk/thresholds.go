@@ -70,9 +70,8 @@ type Write struct {
 	// Directory takes the file, which exists only during the write. Empty: no
 	// writes.
 	Directory string
-	// Interval is the time between two writes while they go well, or 5 s where
-	// that is less and tasks wait for I/O. In between the last result counts.
-	// After a bad or slow one every sample writes.
+	// Interval is the time between two writes while they go well. In between the
+	// last result counts. After a bad or slow one every sample writes.
 	Interval time.Duration
 	// Slow is how long creating, writing, syncing and unlinking a file of 4 KiB
 	// may take. The host is Degraded when no write has been faster for a minute.

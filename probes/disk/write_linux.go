@@ -41,24 +41,17 @@ func newWriter(h probes.Host, w Write) *writer {
 	return &writer{Write: w, write: file.write}
 }
 
-// busyInterval is the time between two writes while tasks wait for I/O.
-const busyInterval = 5 * time.Second
-
 // start begins a write if one is due and no earlier one is out. A write that has
 // come back since the last sample is the result of this one. matters says that the
 // last result may not hold any more.
-func (w *writer) start(busy, matters bool) {
+func (w *writer) start(matters bool) {
 	if late, ok := w.call.Poll(); ok {
 		w.take(late)
 		if !matters {
 			return
 		}
 	}
-	interval := w.Interval
-	if busy {
-		interval = min(interval, busyInterval)
-	}
-	if !matters && w.isFresh(interval) {
+	if !matters && w.isFresh() {
 		return
 	}
 	w.at = time.Time{}
@@ -66,8 +59,8 @@ func (w *writer) start(busy, matters bool) {
 }
 
 // isFresh says that the last write went well, less than the interval ago.
-func (w *writer) isFresh(interval time.Duration) bool {
-	return !w.at.IsZero() && time.Since(w.at) < interval && w.last.err == nil && !w.isSlow(w.last)
+func (w *writer) isFresh() bool {
+	return !w.at.IsZero() && time.Since(w.at) < w.Interval && w.last.err == nil && !w.isSlow(w.last)
 }
 
 // isSlow says that a write went well and took too long.

@@ -142,46 +142,6 @@ func TestWriteProbeHasItsOwnInterval(t *testing.T) {
 	})
 }
 
-// TestWriteProbeWritesSoonerWhenTasksWait reads stalls that grow.
-func TestWriteProbeWritesSoonerWhenTasksWait(t *testing.T) {
-	t.Parallel()
-	h := probes.Host{Root: "/", Proc: t.TempDir()}
-	if err := os.Mkdir(filepath.Join(h.Proc, "pressure"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	stalled := func(d time.Duration) {
-		text := fmt.Sprintf("some avg10=0.00 avg60=0.00 avg300=0.00 total=%d\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n", d.Microseconds())
-		if err := os.WriteFile(filepath.Join(h.Proc, "pressure", "io"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	synctest.Test(t, func(t *testing.T) {
-		writes := 0
-		d := New(h, nil, someDisk, someWrite)
-		d.writers[0].write = func() writeAnswer { writes++; return writeAnswer{} }
-		total := time.Duration(0)
-		for _, step := range []struct {
-			after, waited time.Duration
-			writes        int
-		}{
-			{0, 0, 1},
-			{10 * time.Second, 500 * time.Millisecond, 1}, // 5 %
-			{2 * time.Second, time.Second, 2},             // 50 % of 2 s, and the write was 12 s ago
-			{2 * time.Second, time.Second, 2},             // 2 s ago
-			{3 * time.Second, time.Second, 3},             // 5 s ago
-			{10 * time.Second, 0, 3},
-		} {
-			time.Sleep(step.after)
-			total += step.waited
-			stalled(total)
-			observeBriefly(t, d)
-			if writes != step.writes {
-				t.Errorf("%+v: %d writes", step, writes)
-			}
-		}
-	})
-}
-
 // TestWriteProbeCountsFailures: two in a row are proof, whatever each says; one
 // good write begins anew.
 func TestWriteProbeCountsFailures(t *testing.T) {
