@@ -41,7 +41,6 @@ type probe struct {
 
 func (p *probe) Condition() probes.Condition { return p.condition }
 func (p *probe) Wake() <-chan struct{}       { return p.wake }
-func (p *probe) WakeMode() probes.WakeMode   { return probes.WakeMode{By: "test"} }
 func (p *probe) Run(context.Context)         {}
 
 func (p *probe) Observe(ctx context.Context) probes.Observation {

@@ -8,7 +8,6 @@
 package probes
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,41 +121,16 @@ type Probe interface {
 	// Wake returns a channel that yields a value when a sample is worth taking
 	// before the period is over. It is nil where nothing wakes the probe.
 	Wake() <-chan struct{}
-	// WakeMode says what wakes the probe in addition to its period.
-	WakeMode() WakeMode
 	// Run feeds Wake until the context ends. It returns at once where there is
 	// nothing to run. Run is called at most once.
 	Run(ctx context.Context)
 }
-
-// WakeMode says in a few words what wakes a probe in addition to its period.
-type WakeMode struct {
-	// By is what wakes, such as "psi trigger, 2 s window"; empty: nothing does.
-	By string
-	// Why is why nothing better does; empty: that is as it should be.
-	Why string
-}
-
-// String is By, or "period", and Why.
-func (m WakeMode) String() string {
-	text := cmp.Or(m.By, "period")
-	if m.Why != "" {
-		text += ": " + m.Why
-	}
-	return text
-}
-
-// MarshalText writes the form of String.
-func (m WakeMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // PeriodOnly is embedded by probes that nothing wakes.
 type PeriodOnly struct{}
 
 // Wake returns nil.
 func (PeriodOnly) Wake() <-chan struct{} { return nil }
-
-// WakeMode says that nothing wakes.
-func (PeriodOnly) WakeMode() WakeMode { return WakeMode{} }
 
 // Run returns at once.
 func (PeriodOnly) Run(context.Context) {}

@@ -82,8 +82,5 @@ func (p *probe) Observe(context.Context) probes.Observation {
 // Wake yields a value when the status is another one, or begins to count.
 func (p *probe) Wake() <-chan struct{} { return p.wake }
 
-// WakeMode says that the Node's watch wakes the probe.
-func (*probe) WakeMode() probes.WakeMode { return probes.WakeMode{By: "watch of the Node"} }
-
 // Run returns at once.
 func (*probe) Run(context.Context) {}

@@ -30,8 +30,6 @@ type runner struct {
 	out         chan<- Sample
 	// measures are those of the newest sample.
 	measures []probes.Measure
-	// wakeMode was logged last.
-	wakeMode string
 	culprit  culpritLog
 	// decided is the level that the loop decided last.
 	decided atomic.Int32
@@ -48,9 +46,11 @@ func (r *runner) run(ctx context.Context) error {
 	var waking sync.WaitGroup
 	waking.Go(func() { r.probe.Run(ctx) })
 	defer waking.Wait()
-	for {
+	for isFirst := true; ; isFirst = false {
 		o := r.observe(ctx)
-		r.logWakeMode()
+		if isFirst {
+			r.log.Info("probe runs", "condition", string(r.probe.Condition()), "period", r.period)
+		}
 		r.culprit.follow(o, r.log)
 		select {
 		case <-ctx.Done():
@@ -72,16 +72,6 @@ func (r *runner) observe(ctx context.Context) probes.Observation {
 	}
 	r.metrics.Sampled(o, r.measures)
 	return o
-}
-
-// logWakeMode logs what wakes the probe, when that is new.
-func (r *runner) logWakeMode() {
-	mode := r.probe.WakeMode().String()
-	if mode == r.wakeMode {
-		return
-	}
-	r.wakeMode = mode
-	r.log.Info("probe runs", "condition", string(r.probe.Condition()), "period", r.period, "woken", mode)
 }
 
 // wait waits until the next sample is due, or woken; false when the context ended.

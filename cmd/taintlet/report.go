@@ -37,9 +37,7 @@ type report struct {
 
 type condition struct {
 	probes.Observation
-	// Wake is what wakes the running probe earlier than its period.
-	Wake   probes.WakeMode `json:"wake"`
-	Taints []asked         `json:"taints,omitempty"`
+	Taints []asked `json:"taints,omitempty"`
 }
 
 type asked struct {
@@ -81,12 +79,6 @@ func (r report) table(w io.Writer) error {
 			set, via = append(set, a.Taint), append(via, string(a.Via))
 		}
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", c.Condition, c.Level, c.Severity, cmp.Or(strings.Join(set, ", "), "-"), cmp.Or(strings.Join(via, ", "), "-"), c.Message)
-		switch {
-		case c.Wake.By == "" && c.Wake.Why != "":
-			notes = append(notes, fmt.Sprintf("%s is sampled by period only: %s.", c.Condition, c.Wake.Why))
-		case c.Wake.By != "":
-			notes = append(notes, fmt.Sprintf("%s is sampled early when woken: %s.", c.Condition, c.Wake))
-		}
 		for _, a := range c.Taints {
 			if a.StandIn != "" {
 				notes = append(notes, fmt.Sprintf("Without deploy/keep.yaml, %s stands in for %s.", a.StandIn, a.Taint))
@@ -144,15 +136,15 @@ func (s *sampler) sample(ctx context.Context) report {
 	r := report{APIVersion: config.APIVersion, Kind: "HostReport", Node: s.nodeName, Eviction: words.Eviction(s.cfg), Reported: s.reported, Conditions: make([]condition, len(s.probes))}
 	var group sync.WaitGroup
 	for i, probe := range s.probes {
-		group.Go(func() { r.Conditions[i] = s.ask(hostprobes.Observe(ctx, probe), probe.WakeMode()) })
+		group.Go(func() { r.Conditions[i] = s.ask(hostprobes.Observe(ctx, probe)) })
 	}
 	group.Wait()
 	return r
 }
 
 // ask adds what the rules ask for at the level that was seen, as a complete installation sets it.
-func (s *sampler) ask(observation probes.Observation, wake probes.WakeMode) condition {
-	c := condition{Observation: observation, Wake: wake}
+func (s *sampler) ask(observation probes.Observation) condition {
+	c := condition{Observation: observation}
 	for _, rule := range s.cfg.Policy().RulesFor(observation) {
 		via, pair := taints.Resolve(rule.Taint.Pair(), words.Complete(s.cfg))
 		a := asked{Taint: pair.With(rule.Taint.Value).String(), Via: via}

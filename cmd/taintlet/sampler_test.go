@@ -28,7 +28,7 @@ rules:
 		probes.Unknown: "[]", probes.OK: "[]", probes.Degraded: "[" + degraded + "]",
 		probes.Critical: "[" + degraded + " {example.com/memory=950:NoExecute direct }]",
 	} {
-		c := s.ask(probes.Observation{Condition: probes.MemoryPressure, Level: level}, probes.WakeMode{})
+		c := s.ask(probes.Observation{Condition: probes.MemoryPressure, Level: level})
 		if got := fmt.Sprint(c.Taints); got != want {
 			t.Errorf("%s asks for %s, want %s", level, got, want)
 		}
@@ -43,7 +43,7 @@ func TestOnceNamesConditionsOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	r := report{Conditions: []condition{{Observation: probes.Observation{Condition: probes.MemoryPressure, Level: probes.OK}, Wake: probes.WakeMode{}}}, Reported: s.reported}
+	r := report{Conditions: []condition{{Observation: probes.Observation{Condition: probes.MemoryPressure, Level: probes.OK}}}, Reported: s.reported}
 	if err := r.print("table", &out); err != nil {
 		t.Fatal(err)
 	}

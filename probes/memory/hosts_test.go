@@ -16,7 +16,6 @@ func TestHosts(t *testing.T) {
 		p := New(h, allMemory)
 		return []string{
 			probetest.Text(probetest.Observe(t, p)),
-			probetest.Woken(p),
 		}
 	})
 }

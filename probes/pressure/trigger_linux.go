@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,7 +18,7 @@ const totalsEvery = 500 * time.Millisecond
 
 // Trigger wakes a probe when tasks wait for a resource for long. It decides
 // nothing: a wake-up only brings the next sample forward. A probe embeds a
-// Trigger for its Wake, WakeMode and Run.
+// Trigger for its Wake and Run.
 //
 // Where it may, the kernel watches for us ("Monitoring for pressure thresholds"
 // in Documentation/accounting/psi.rst). Elsewhere the trigger reads the totals
@@ -29,7 +28,6 @@ type Trigger struct {
 	resource string  // memory or io
 	share    float64 // of the time, in percent
 	wake     chan struct{}
-	mode     atomic.Pointer[probes.WakeMode]
 }
 
 // NewTrigger returns a trigger that wakes when some task has waited for the
@@ -42,43 +40,6 @@ func NewTrigger(h probes.Host, resource string, share float64) *Trigger {
 // Several wake-ups that nobody took become one.
 func (t *Trigger) Wake() <-chan struct{} { return t.wake }
 
-// WakeMode says what wakes: "psi trigger, 2 s window", "psi total every 500ms", or nothing.
-// Before Run is called, it finds out what Run will do.
-func (t *Trigger) WakeMode() probes.WakeMode {
-	if mode := t.mode.Load(); mode != nil {
-		return *mode
-	}
-	if why := t.nothingToWatch(); why != "" {
-		return probes.WakeMode{Why: why}
-	}
-	armed, window, err := arm(pathOf(t.host, t.resource), t.share)
-	if err != nil {
-		return totalsMode(err)
-	}
-	unix.Close(armed) //nolint:errcheck // disarms; nothing was written
-	return kernelMode(window)
-}
-
-func kernelMode(window time.Duration) probes.WakeMode {
-	return probes.WakeMode{By: fmt.Sprintf("psi trigger, %v s window", window.Seconds())}
-}
-
-func totalsMode(why error) probes.WakeMode {
-	return probes.WakeMode{By: fmt.Sprintf("psi total every %v", totalsEvery), Why: why.Error()}
-}
-
-// nothingToWatch says why there are no totals to read; empty: there are.
-func (t *Trigger) nothingToWatch() string {
-	_, found, err := Read(t.host, t.resource)
-	switch {
-	case err != nil:
-		return err.Error()
-	case !found:
-		return fmt.Sprintf("no PSI (%s is missing or kept from us)", pathOf(t.host, t.resource))
-	}
-	return ""
-}
-
 // Signal wakes the probe, unless an earlier wake-up is still to be taken.
 func (t *Trigger) Signal() {
 	select {
@@ -90,29 +51,23 @@ func (t *Trigger) Signal() {
 // Run watches until the context ends. It returns at once where there is nothing
 // to watch.
 func (t *Trigger) Run(ctx context.Context) {
-	if why := t.nothingToWatch(); why != "" {
-		t.mode.Store(&probes.WakeMode{Why: why})
+	if _, found, _ := Read(t.host, t.resource); !found {
 		return
 	}
-	err := t.letKernelWatch(ctx)
-	if ctx.Err() == nil {
-		mode := totalsMode(err)
-		t.mode.Store(&mode)
+	if t.letKernelWatch(ctx); ctx.Err() == nil {
 		t.watchTotals(ctx)
 	}
 }
 
 // letKernelWatch arms a trigger in the kernel and waits for it until the context
-// ends. Any other return says why the kernel does not watch.
-func (t *Trigger) letKernelWatch(ctx context.Context) error {
-	armed, window, err := arm(pathOf(t.host, t.resource), t.share)
+// ends. It returns before that where the kernel does not watch.
+func (t *Trigger) letKernelWatch(ctx context.Context) {
+	armed, _, err := arm(pathOf(t.host, t.resource), t.share)
 	if err != nil {
-		return err
+		return
 	}
-	defer unix.Close(armed) //nolint:errcheck // disarms; nothing was written
-	mode := kernelMode(window)
-	t.mode.Store(&mode)
-	return waitFor(ctx, armed, t.Signal)
+	defer unix.Close(armed)           //nolint:errcheck // disarms; nothing was written
+	_ = waitFor(ctx, armed, t.Signal) // the totals are watched then
 }
 
 // arm opens the file at path and asks the kernel to watch it. A window of 1 s

@@ -38,7 +38,6 @@ type wellProbe struct{ condition probes.Condition }
 
 func (p wellProbe) Condition() probes.Condition { return p.condition }
 func (p wellProbe) Wake() <-chan struct{}       { return nil }
-func (p wellProbe) WakeMode() probes.WakeMode   { return probes.WakeMode{} }
 func (p wellProbe) Run(context.Context)         {}
 func (p wellProbe) Observe(context.Context) probes.Observation {
 	return probes.Observation{Condition: p.condition, Level: probes.OK, Reason: "Enough", Message: "enough"}

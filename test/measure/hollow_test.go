@@ -38,7 +38,6 @@ type toldProbe struct {
 
 func (p *toldProbe) Condition() probes.Condition { return p.condition }
 func (p *toldProbe) Wake() <-chan struct{}       { return nil }
-func (p *toldProbe) WakeMode() probes.WakeMode   { return probes.WakeMode{} }
 func (p *toldProbe) Run(context.Context)         {}
 
 func (p *toldProbe) Observe(context.Context) probes.Observation {

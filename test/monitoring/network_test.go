@@ -80,9 +80,6 @@ func (*scriptedNetwork) Condition() probes.Condition { return probes.NetworkUnav
 // Wake returns a channel that never yields anything.
 func (*scriptedNetwork) Wake() <-chan struct{} { return nil }
 
-// WakeMode says that nothing wakes.
-func (*scriptedNetwork) WakeMode() probes.WakeMode { return probes.WakeMode{Why: "a scripted network"} }
-
 // Run does nothing.
 func (*scriptedNetwork) Run(context.Context) {}
 

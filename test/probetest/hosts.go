@@ -84,15 +84,6 @@ func Text(o probes.Observation) string {
 	return fmt.Sprintf("%s %s %s: %s", o.Condition, level, o.Reason, o.Message)
 }
 
-// Woken says what wakes a probe. Who watches the stalls, the kernel or we, is a
-// matter of the host that the test runs on.
-func Woken(p probes.Probe) string {
-	if mode := p.WakeMode(); mode.By == "" {
-		return "woken by " + mode.String()
-	}
-	return "woken by stalls"
-}
-
 // Edges garbles one file at a time of the well host, as the hosts named edges-*
 // have it, and checks what the probe observes.
 //

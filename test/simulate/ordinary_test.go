@@ -38,9 +38,8 @@ type living struct {
 	unknown []string
 }
 
-func (w watched) Wake() <-chan struct{}     { return w.PeriodOnly.Wake() }
-func (w watched) WakeMode() probes.WakeMode { return w.PeriodOnly.WakeMode() }
-func (w watched) Run(context.Context)       {}
+func (w watched) Wake() <-chan struct{} { return w.PeriodOnly.Wake() }
+func (w watched) Run(context.Context)   {}
 
 func (w watched) Observe(ctx context.Context) probes.Observation {
 	w.lives.mu.Lock()

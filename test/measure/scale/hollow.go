@@ -93,7 +93,6 @@ type scripted struct {
 
 func (s scripted) Condition() probes.Condition { return s.condition }
 func (s scripted) Wake() <-chan struct{}       { return s.woken }
-func (s scripted) WakeMode() probes.WakeMode   { return probes.WakeMode{By: "script"} }
 func (s scripted) Run(context.Context)         {}
 
 func (s scripted) Observe(context.Context) probes.Observation {
