@@ -354,7 +354,7 @@ func (l *loop) reconfigure(ctx context.Context, cfg *config.Config) (changes str
 // newProbe makes the probe of a condition of the host, or of one that others report.
 func (l *loop) newProbe(c config.Condition) probes.Probe {
 	if r, isReported := c.Section.(*config.Reported); isReported {
-		return l.reported.Probe(reported.Options{Type: r.Type, BadStatus: taints.ConditionStatus(r.BadStatus), StaleAfter: r.StaleAfter.Duration})
+		return l.reported.Probe(reported.Options{Type: r.Type, BadStatus: r.BadStatus, StaleAfter: r.StaleAfter.Duration})
 	}
 	return l.fleet.Among(l.NewProbe(c))
 }

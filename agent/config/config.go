@@ -4,13 +4,14 @@ package config
 
 import (
 	"cmp"
-	"encoding/json"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
+	"github.com/taintlet/taintlet/probes/trend"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -21,7 +22,7 @@ const (
 )
 
 // Config is the whole configuration file. The zero value is not useful: start
-// from Default, or from the Default of a Schema.
+// from Default.
 type Config struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -73,7 +74,7 @@ type Config struct {
 	// its labels; empty: none.
 	Override string `json:"-"`
 	// given are the fields of the file, with that override merged into them.
-	given map[string]json.RawMessage
+	given map[string]any
 	// nodeSelector has the labels of that override. family are the file's own configuration
 	// and those that its overrides make.
 	nodeSelector map[string]string
@@ -167,17 +168,27 @@ func (c *Config) ownPolicy() *decide.Policy {
 	return policy
 }
 
-// rules returns those that the decider follows.
-func (c *Config) rules() (rules []decide.Rule) {
-	for _, rule := range c.Rules {
-		if base, found := c.base(rule); found {
-			rule.Reasons, rule.Clear = base.Reasons, base.Clear
-		}
-		if !switchesOff(rule) {
-			rules = append(rules, rule)
+// early is a Section of which a quantity can set a taint before its condition is Degraded.
+type early interface{ early() float64 }
+
+// earlyRules are the rules for early taints, with keys under a prefix, of the sections for which
+// isOn. Pods prefer other Nodes then; a Node where they must not start is one whose threshold is
+// higher. The probes report the severity that the rules have exactly at earlyPercent.
+func (c *Config) earlyRules(prefix string, isOn func(early) bool) (rules []decide.Rule) {
+	for _, condition := range c.Conditions {
+		if section, can := condition.Section.(early); can && isOn(section) {
+			key := taints.StandInFor(taints.Pair{Key: condition.TaintKey}, prefix).Key + "-early"
+			rules = append(rules, decide.Rule{Condition: condition.Name, Level: probes.OK, Severity: trend.EarlySeverity, Taint: decide.Taint{Key: key, Effect: taints.PreferNoSchedule}})
 		}
 	}
-	return append(rules, c.SoftRules...)
+	return rules
+}
+
+// WithoutTaint returns the conditions for which no taint is ever set: those without a
+// rule for Degraded.
+func (c *Config) WithoutTaint() []probes.Condition {
+	policy := c.Policy()
+	return slices.DeleteFunc(c.Names(), func(name probes.Condition) bool { return policy.HasRule(name, probes.Degraded) })
 }
 
 // Names returns the names of the conditions in the order in which they are shown.

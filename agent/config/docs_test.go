@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 const documentation = "../../docs/configuration.md"
@@ -117,7 +118,7 @@ func TestEveryZeroIsDocumented(t *testing.T) {
 		}
 	}
 	count := 0
-	for _, bound := range config.Bounds() {
+	for _, bound := range fixtures.Bounds() {
 		isOfSection := strings.Contains(bound.Field, "[]") || strings.Contains(bound.Field, ".debounce.")
 		if isOfSection || !bound.OrZero && strings.TrimRight(bound.Low, "s") != "0" {
 			continue

@@ -37,9 +37,9 @@ func TestEarlyTaints(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"memory: {earlyPercent: 5}\n":                          "memory.earlyPercent: Invalid value: 5: must be reached before availablePercent",
+		"memory: {earlyPercent: 5}\n":                          "memory.earlyPercent: Forbidden: must be reached before availablePercent",
 		"disk: {earlyPercent: 81}\n":                           "disk.earlyPercent: Invalid value: 81: must be 0 to 80",
-		"pid: {earlyPercent: 85}\n":                            "pid.earlyPercent: Invalid value: 85: must be reached before usedPercent",
+		"pid: {earlyPercent: 85}\n":                            "pid.earlyPercent: Forbidden: must be reached before usedPercent",
 		"network: {earlyPercent: 5}\n":                         "network.earlyPercent: Forbidden: unknown field",
 		"startup: {taint: taintlet.dev/disk-pressure-early}\n": "startup.taint: Forbidden: taintlet.dev/disk-pressure-early is a key of a rule",
 		"memory: {earlyPercent: 10}\nrules:\n- {condition: PIDPressure, level: Degraded, taint: {key: taintlet.dev/memory-pressure-early, effect: PreferNoSchedule}}\n": "rules[0].taint: Forbidden: taintlet.dev/memory-pressure-early:PreferNoSchedule is an early taint",

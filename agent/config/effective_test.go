@@ -35,7 +35,7 @@ rules:
 	for _, want := range []string{
 		"\n  availablePercent: 7  # set; default: 5\n", "\n  availableBytes: 100Mi  # set; the default too\n", "\n    clearAfter: 30s  # set; default: 2m0s\n",
 		"\n  paths:  # set; 3 by default\n  - /\n", "\n    directory: /scratch  # set; default: \"\"\n", "\n  slots: 1  # set; default: 0\n", "\n  disabledClasses: []\n",
-		"\nrules:  # set; 4 by default\n- {condition: MemoryPressure, level: Degraded, taint: {key: example.com/a, value: \"950\", effect: NoSchedule}}\n", "\nheartbeat: 5m0s\n",
+		"\nrules:  # set; 4 by default\n- {condition: MemoryPressure, level: Degraded, taint: {effect: NoSchedule, key: example.com/a, value: \"950\"}}\n", "\nheartbeat: 5m0s\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("lacks %q:\n%s", want, text)

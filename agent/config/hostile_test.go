@@ -34,7 +34,9 @@ func TestHostileFiles(t *testing.T) {
 		"aliases":                 {header + aliases, "line 3: YAML anchors and aliases"},
 		"a merge key":             {header + "memory: &m {availablePercent: 7}\ndisk: {<<: *m}\n", "anchors and aliases"},
 		"deeply nested":           {header + "memory: " + strings.Repeat("[", 30_000) + strings.Repeat("]", 30_000) + "\n", "not YAML"},
-		"a second document":       {header + "---\nmemory: {availablePercent: 50}\n", "line 3: only one YAML document"},
+		"behind an open quote":    {header + "disk: {paths: [\"/a\n \", *a]}\n", "line 3: YAML anchors and aliases"},
+		"behind an escaped quote": {header + "disk: {paths: [\"/\\\", \", *a, \"/b\"]}\n", "line 3: YAML anchors and aliases"},
+		"a second document":       {header + "---\nmemory: {availablePercent: 50}\n", "only one YAML document"},
 		"after the end":           {header + "...\nmemory: {availablePercent: 50}\n", "only one YAML document"},
 		"more than any number":    {header + "memory: {availableBytes: 1e19}\n", "memory.availableBytes"},
 		"more than an exbibyte":   {header + "memory: {availableBytes: 1025Pi}\n", "must be 0 to 1Ei"},
@@ -93,10 +95,10 @@ func refuse(t *testing.T, file, want string) {
 }
 
 // What looks like an anchor inside of quotes, words and comments is none; a
-// document's beginning and end may be marked.
+// document's beginning may be marked.
 func TestHarmlessYAML(t *testing.T) {
 	for name, text := range map[string]string{
-		"marked":      "---\n" + header + "...\n",
+		"marked":      "# a head\n---\n" + header,
 		"a comment":   "# *a &b\n" + header + "heartbeat: 5m # &c\n",
 		"quotes":      header + "disk: {paths: [\"/a *b\", '/c &d']}\n",
 		"in a word":   header + "disk: {paths: [/a*b, /c&d]}\n",

@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -50,23 +49,31 @@ func HashOf(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data))[
 // that name the field. All of them are reported at once, up to some length;
 // values that do not fit together are reported when all types are right.
 func (s Schema) Decode(data []byte) (*Config, error) {
-	fields, err := parse(data)
-	if err != nil {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, fmt.Errorf("the file is empty; at least apiVersion: %s and kind: %s are needed", APIVersion, Kind)
+	}
+	if err := checkYAML(string(data)); err != nil {
 		return nil, err
 	}
-	cfg, errs := s.decodeFields(fields)
-	if errs = append(errs, s.decodeOverrides(cfg, fields, errs)...); len(errs) == 0 {
-		for _, member := range cfg.family {
-			member.Hash = HashOf(data)
-		}
-		return cfg, nil
+	var fields map[string]any
+	if err := yaml.UnmarshalStrict(data, &fields); err != nil {
+		return nil, shorten(fmt.Errorf("not YAML with fields: %w", err))
 	}
-	known := members(reflect.ValueOf(cfg).Elem())
-	wrong := make([]error, len(errs))
+	cfg, errs := s.decodeFields(fields)
+	if len(errs) == 0 { // else each override would repeat them
+		errs = s.decodeOverrides(cfg, fields)
+	}
+	for _, member := range cfg.family {
+		member.Hash = HashOf(data)
+	}
+	wrong, known := make([]error, len(errs)), members(reflect.ValueOf(cfg).Elem())
 	for i, err := range errs {
 		wrong[i] = fmt.Errorf("%w (docs/configuration.md#%s)", err, chapter(err.Field, known))
 	}
-	return nil, shorten(wrong...)
+	if len(errs) > 0 {
+		return nil, shorten(wrong...)
+	}
+	return cfg, nil
 }
 
 // chapter is where docs/configuration.md explains a field, by its path.
@@ -78,26 +85,8 @@ func chapter(path string, known []member) string {
 	return "the-whole-file-with-its-defaults"
 }
 
-// parse returns the fields at the root of the file.
-func parse(data []byte) (fields map[string]json.RawMessage, err error) {
-	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, fmt.Errorf("the file is empty; at least apiVersion: %s and kind: %s are needed", APIVersion, Kind)
-	}
-	if err := checkYAML(string(data)); err != nil {
-		return nil, err
-	}
-	asJSON, err := yaml.YAMLToJSONStrict(data)
-	if err == nil {
-		err = json.Unmarshal(asJSON, &fields)
-	}
-	if err != nil {
-		return nil, shorten(fmt.Errorf("not YAML with fields: %w", err))
-	}
-	return fields, nil
-}
-
 // decodeFields decodes the fields at the root of a file, but for the overrides themselves.
-func (s Schema) decodeFields(fields map[string]json.RawMessage) (*Config, field.ErrorList) {
+func (s Schema) decodeFields(fields map[string]any) (*Config, field.ErrorList) {
 	cfg := s.Default()
 	cfg.APIVersion, cfg.Kind = "", ""
 	cfg.given = fields

@@ -1,25 +1,16 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-const (
-	// overridesField is where a file has its overrides, and selectorField where an override
-	// says to which Nodes it applies.
-	overridesField = "overrides"
-	selectorField  = "nodeSelector"
-	// maxOverrides is how many a file may have.
-	maxOverrides = 32
-)
+// maxOverrides is how many a file may have.
+const maxOverrides = 32
 
 // Override is what a file sets differently for some Nodes. It has the sections of a file,
 // and nodeSelector.
@@ -36,16 +27,15 @@ func notOverridden() []string {
 // pointer.
 func (c *Config) For(node map[string]string) *Config {
 	for _, other := range c.family {
-		if len(other.nodeSelector) > 0 && labels.Set(other.nodeSelector).AsSelector().Matches(labels.Set(node)) {
+		if len(other.nodeSelector) > 0 && labels.SelectorFromSet(other.nodeSelector).Matches(labels.Set(node)) {
 			return other
 		}
 	}
 	return c
 }
 
-// decodeOverrides decodes the file once more for each of its overrides. It returns the
-// errors that the file does not have without it.
-func (s Schema) decodeOverrides(cfg *Config, file map[string]json.RawMessage, known field.ErrorList) (errs field.ErrorList) {
+// decodeOverrides decodes the file once more for each of its overrides.
+func (s Schema) decodeOverrides(cfg *Config, file map[string]any) (errs field.ErrorList) {
 	at := field.NewPath(overridesField)
 	if len(cfg.Overrides) > maxOverrides {
 		return field.ErrorList{field.TooMany(at, len(cfg.Overrides), maxOverrides)}
@@ -54,12 +44,9 @@ func (s Schema) decodeOverrides(cfg *Config, file map[string]json.RawMessage, kn
 	for i, override := range cfg.Overrides {
 		merged, wrong := s.decodeOverride(override, file, at.Index(i))
 		for _, err := range wrong {
-			if !slices.ContainsFunc(known, func(other *field.Error) bool { return other.Error() == err.Error() }) {
-				err.Field = at.Index(i).String() + "." + err.Field
-				errs = append(errs, err)
-			}
+			err.Field = at.Index(i).String() + "." + err.Field
 		}
-		cfg.family = append(cfg.family, merged)
+		errs, cfg.family = append(errs, wrong...), append(cfg.family, merged)
 	}
 	for _, member := range cfg.family {
 		member.family = cfg.family
@@ -69,25 +56,20 @@ func (s Schema) decodeOverrides(cfg *Config, file map[string]json.RawMessage, kn
 
 // decodeOverride decodes the file with one of its overrides. The errors name fields of the
 // override.
-func (s Schema) decodeOverride(override Override, file map[string]json.RawMessage, at *field.Path) (*Config, field.ErrorList) {
-	whole, sections := maps.Clone(file), maps.Clone(override)
-	delete(whole, overridesField)
-	delete(sections, selectorField)
+func (s Schema) decodeOverride(override Override, file map[string]any, at *field.Path) (*Config, field.ErrorList) {
 	selector, errs := selectorOf(override[selectorField])
+	changes := maps.Clone(override)
 	for _, name := range notOverridden() {
-		if _, found := sections[name]; found {
+		if _, found := changes[name]; found {
 			errs = append(errs, field.Forbidden(field.NewPath(name), "it is the same for all Nodes of a cluster"))
-			delete(sections, name)
+			delete(changes, name)
 		}
 	}
-	for name, change := range sections {
-		if whole[name], _ = json.Marshal(mergePatch(shown(whole[name]), change)); change == nil { // it was JSON
-			delete(whole, name)
-		}
-	}
-	merged, wrong := s.decodeFields(whole)
+	delete(changes, selectorField)
+	changes[overridesField] = nil
+	merged, wrong := s.decodeFields(mergePatch(file, map[string]any(changes)).(map[string]any))
 	merged.nodeSelector = selector
-	merged.Override = at.String() + " " + flow(reflect.ValueOf(selector))
+	merged.Override = at.String() + " " + flow(override[selectorField])
 	return merged, append(errs, wrong...)
 }
 

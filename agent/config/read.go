@@ -1,10 +1,12 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"syscall"
 )
@@ -27,71 +29,39 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close() //nolint:errcheck // nothing was written
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, cmp.Or(err, fmt.Errorf("%s is not a regular file", path))
 	}
 	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	if err != nil {
-		return nil, err
-	}
 	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s is longer than %d bytes", path, maxFile)
+		err = fmt.Errorf("%s is longer than %d bytes", path, maxFile)
 	}
-	return data, nil
+	return data, err
 }
+
+var (
+	// aHead is what may stand before a document, and aMark what begins or ends one.
+	aHead = regexp.MustCompile(`^(?:[ \t]*(?:[#%].*)?\r?\n)*---\s`)
+	aMark = regexp.MustCompile(`(?m)^(?:---|\.\.\.)\s`)
+	// aQuote is a text in quotes, or a comment. aReference is an anchor, an alias or an open quote.
+	// All of them begin a value, and not in the middle of a word.
+	aQuote     = regexp.MustCompile(`(^|[\s\[{,:-])(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|#.*)`)
+	aReference = regexp.MustCompile(`(?:^|[\s\[{,:-])[&*"']`)
+)
 
 // checkYAML refuses what a configuration does not need: a second document, which
 // the decoder would pass over in silence, and anchors and aliases, by which some
-// bytes can stand for gigabytes.
+// bytes can stand for gigabytes. A quote that is open at the end of its line could hide one.
 func checkYAML(text string) error {
-	var begun, ended bool
+	if aMark.MatchString(text[len(aHead.FindString(text)):]) {
+		return errors.New("only one YAML document is allowed in a file, without ... at its end")
+	}
 	for number, line := range strings.Split(text, "\n") {
-		line = strings.TrimRight(line, "\r")
-		marker, rest, _ := strings.Cut(line, " ")
-		isMarker := marker == "---" || marker == "..."
-		if isMarker {
-			line = rest
-		}
-		word := strings.TrimSpace(line)
-		hasContent := word != "" && word[0] != '#' && word[0] != '%'
-		if ended && (hasContent || marker == "---") || begun && marker == "---" {
-			return fmt.Errorf("line %d: only one YAML document is allowed in a file", number+1)
-		}
-		begun, ended = begun || hasContent, ended || marker == "..."
-		if hasAnchor(line) {
-			return fmt.Errorf("line %d: YAML anchors and aliases (&name, *name) are not allowed", number+1)
+		if aReference.MatchString(aQuote.ReplaceAllString(line, "$1")) {
+			return fmt.Errorf("line %d: YAML anchors and aliases (&name, *name) are not allowed, nor is a text in quotes of several lines", number+1)
 		}
 	}
 	return nil
-}
-
-// hasAnchor reports whether a line has an anchor or an alias: & or * at the start
-// of a value, outside of quotes and comments.
-func hasAnchor(line string) bool {
-	var quote byte
-	before := byte(' ')
-	for i := range len(line) {
-		c := line[i]
-		switch {
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case strings.IndexByte(" \t[{,:-", before) < 0: // within a word
-		case c == '"' || c == '\'':
-			quote = c
-		case c == '#' && (before == ' ' || before == '\t'):
-			return false
-		case c == '&' || c == '*':
-			return true
-		}
-		before = c
-	}
-	return false
 }
 
 // shorten joins the errors and returns at most maxError bytes of text. Of a long

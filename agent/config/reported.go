@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,13 +12,11 @@ import (
 
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/taints"
 )
 
 const (
-	// reportedField is the list of conditions that others report.
-	reportedField = "conditions"
-	// maxReported is how long it may be. The record remembers each of them.
+	// maxReported is how many conditions of others a file may have. The record remembers each of
+	// them.
 	maxReported = 20
 	// reportedEvery is the shortest time between two samples: a status does not change more
 	// often.
@@ -31,43 +28,22 @@ const (
 type Reported struct {
 	// Type is the type of the Node's condition, such as KernelDeadlock.
 	Type string `json:"type"`
-	// BadStatus (True or False) is the status that is Degraded.
-	BadStatus BadStatus `json:"badStatus"`
+	// BadStatus is the status that is Degraded.
+	BadStatus bool `json:"badStatus"`
 	// StaleAfter (1m to 24h) is how long its reporter may leave it as it is, its heartbeat
 	// included, until it is Unknown. 0: for ever.
 	StaleAfter decide.Duration `json:"staleAfter" range:"0,1m..24h"`
 	Sampling
 }
 
-// BadStatus is a status of a condition. Files may have it without quotes, as a boolean.
-type BadStatus string
-
-// UnmarshalJSON reads a text or a boolean.
-func (b *BadStatus) UnmarshalJSON(text []byte) error {
-	written := strings.Trim(string(text), `"`)
-	if value, err := strconv.ParseBool(string(text)); err == nil {
-		written = string(taints.ConditionFalse)
-		if value {
-			written = string(taints.ConditionTrue)
-		}
-	}
-	*b = BadStatus(written)
-	return nil
-}
-
 // defaultReported waits for three heartbeats of node-problem-detector (5m,
 // --k8s-exporter-heartbeat-period).
 func defaultReported() *Reported {
-	r := &Reported{BadStatus: BadStatus(taints.ConditionTrue), StaleAfter: seconds(900), Sampling: DefaultSampling(10*time.Second, 2, 3)}
+	r := &Reported{BadStatus: true, StaleAfter: seconds(900), Sampling: DefaultSampling(10*time.Second, 2, 3)}
+	r.MinInterval, r.FollowUp = reportedEvery, 0 // a status says the same at once again
 	r.Debounce.UnknownAfter = seconds(1800)
 	return r
 }
-
-// MinInterval is 1 s.
-func (*Reported) MinInterval() time.Duration { return reportedEvery }
-
-// FollowUp is the period: a status says the same at once again.
-func (r *Reported) FollowUp() time.Duration { return r.Period.Duration }
 
 // aType is a type of a condition that becomes ours behind "Host".
 var aType = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
@@ -75,18 +51,18 @@ var aType = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 // Validate returns every impossible value. It refuses condition types that taintlet, the kubelet or
 // network plugins write, and Ready: the control plane sets its own taints for these.
 func (r *Reported) Validate(at *field.Path) field.ErrorList {
-	var errs field.ErrorList
+	at = at.Child("type")
 	switch {
 	case r.Type == "":
-		errs = append(errs, field.Required(at.Child("type"), "the type of the Node's condition, such as KernelDeadlock"))
+		return field.ErrorList{field.Required(at, "the type of the Node's condition, such as KernelDeadlock")}
 	case r.Type == string(corev1.NodeReady), slices.ContainsFunc(HostSchema(), func(d Definition) bool { return string(d.Name) == r.Type }):
-		errs = append(errs, field.Forbidden(at.Child("type"), r.Type+" has its taint from the control plane"))
+		return field.ErrorList{field.Forbidden(at, r.Type+" has its taint from the control plane")}
 	case strings.HasPrefix(r.Type, "Host"), r.Type == strings.TrimPrefix(decide.RepairType, "Host"):
-		errs = append(errs, field.Forbidden(at.Child("type"), r.Type+" may be one of taintlet's own conditions"))
+		return field.ErrorList{field.Forbidden(at, r.Type+" may be one of taintlet's own conditions")}
 	case !aType.MatchString(r.Type):
-		errs = append(errs, field.Invalid(at.Child("type"), r.Type, "must be at most 63 letters and digits that begin with a capital, such as KernelDeadlock"))
+		return field.ErrorList{field.Invalid(at, r.Type, "must be at most 63 letters and digits that begin with a capital, such as KernelDeadlock")}
 	}
-	return append(errs, oneOf(taints.ConditionStatus(r.BadStatus), at.Child("badStatus"), taints.ConditionTrue, taints.ConditionFalse)...)
+	return nil
 }
 
 // condition is the condition of this section, the i-th of a file.

@@ -2,9 +2,11 @@ package config
 
 import (
 	"reflect"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/taintlet/taintlet/agent/decide"
@@ -15,9 +17,8 @@ import (
 // Definition says what a condition is. A new condition needs a Section, a Definition
 // in a Schema, and a probe that package hostprobes makes of the Section.
 type Definition struct {
-	// Name is the condition's name.
-	Name probes.Condition
-	// Field is the name of its section in the configuration file.
+	// Name is the condition's name, Field that of its section in the configuration file.
+	Name  probes.Condition
 	Field string
 	// TaintKey is the well-known key that the built-in rules ask for; empty:
 	// there is no built-in rule.
@@ -31,7 +32,8 @@ type Definition struct {
 	// Consumption by pods is not among them, because it moves with the pods. Neither are an
 	// operator's changes, nor faults that load alone can cause.
 	Repairable []string
-	// Reasons are those of its bad samples, by which rules choose.
+	// Reasons are those of its bad samples, by which rules choose. They are an interface: a
+	// reason that is renamed, or whose meaning changes, breaks the rules of files.
 	Reasons []string
 }
 
@@ -42,11 +44,15 @@ type Schema []Definition
 // HostSchema returns the conditions that taintlet itself probes. It is the one
 // place that says which those are.
 func HostSchema() Schema {
+	// A file system that is broken or does not answer.
+	broken := []string{"FileSystemReadOnly", "FileSystemShutDown", "FileSystemFailed", "FileSystemBlocked", "WriteFailed", "WriteBlocked"}
+	// A host that is cut off, or whose own part of the network fails, as its peers prove.
+	cutOff := []string{"RouteLost", "ConntrackDrops", "PodsUnreachable", "DNSUnreachable", "NodeDaemonFails", "LargePacketsLost", "CutOff"}
 	return Schema{
-		{probes.MemoryPressure, "memory", corev1.TaintNodeMemoryPressure, true, defaultMemory, nil, memoryReasons()},
-		{probes.DiskPressure, "disk", corev1.TaintNodeDiskPressure, false, defaultDisk, diskFaults(), diskReasons()},
-		{probes.PIDPressure, "pid", corev1.TaintNodePIDPressure, true, defaultPID, nil, pidReasons()},
-		{probes.NetworkUnavailable, "network", corev1.TaintNodeNetworkUnavailable, false, defaultNetwork, networkFaults(), networkReasons()},
+		{probes.MemoryPressure, "memory", corev1.TaintNodeMemoryPressure, true, defaultMemory, nil, []string{"MemoryLow", "MemoryStalled", "MemoryStalledFully"}},
+		{probes.DiskPressure, "disk", corev1.TaintNodeDiskPressure, false, defaultDisk, broken, append(broken, "SpaceLow", "InodesLow", "MountReadOnly", "NotMounted", "WriteSlow", "WriteNoSpace")},
+		{probes.PIDPressure, "pid", corev1.TaintNodePIDPressure, true, defaultPID, nil, []string{"PIDsLow", "PIDsExhausted"}},
+		{probes.NetworkUnavailable, "network", corev1.TaintNodeNetworkUnavailable, false, defaultNetwork, cutOff, append(cutOff, "PacketLoss")},
 	}
 }
 
@@ -62,56 +68,6 @@ func SameProbe(a, b Condition) bool {
 	return reflect.DeepEqual(probeOf(a.Section), probeOf(b.Section))
 }
 
-// Section is what the configuration file says about one condition. It is a
-// pointer to a struct that embeds Sampling.
-type Section interface {
-	// Common returns what every section has.
-	Common() *Sampling
-	// MinInterval is the shortest time between two samples, but for those that
-	// FollowUp asks for.
-	MinInterval() time.Duration
-	// FollowUp is the time from a bad sample to the next, until the condition is
-	// decided.
-	FollowUp() time.Duration
-	// Validate returns every impossible value but those of Sampling.
-	Validate(at *field.Path) field.ErrorList
-}
-
-// Names of fields that the sections share.
-const (
-	debounceField = "debounce"
-	periodField   = "period"
-)
-
-// Sampling says how often a probe takes a sample and which samples change the
-// condition's level.
-type Sampling struct {
-	// Period is the longest time between two samples, ±10 %: MinInterval to 10m.
-	// The nearer a threshold is, the sooner the next sample is taken.
-	Period decide.Duration `json:"period" range:"250ms..10m"`
-	// Mode is that of the condition. Empty: that of all conditions.
-	Mode decide.Mode `json:"mode,omitempty"`
-	// Debounce of a file has what differs from that of all conditions.
-	Debounce Debounce `json:"debounce"`
-}
-
-// Debounce says which samples change the level of a condition.
-type Debounce struct {
-	decide.Debounce
-	// ClearFactor is how much easier the threshold is that clears: 1.5 times as much must be
-	// free before there is enough again.
-	ClearFactor float64 `json:"clearFactor" range:"1..10"`
-}
-
-// Common returns the Sampling itself.
-func (s *Sampling) Common() *Sampling { return s }
-
-// MinInterval is 250 ms: at most four samples a second.
-func (*Sampling) MinInterval() time.Duration { return 250 * time.Millisecond }
-
-// FollowUp is 100 ms: a bad sample is confirmed quickly.
-func (*Sampling) FollowUp() time.Duration { return 100 * time.Millisecond }
-
 // probeOf returns a copy of a section without what is none of its probe's business.
 func probeOf(s Section) Section {
 	value := reflect.New(reflect.TypeOf(s).Elem())
@@ -122,13 +78,48 @@ func probeOf(s Section) Section {
 	return copied
 }
 
-func seconds(n int) decide.Duration {
-	return decide.Duration{Duration: time.Duration(n) * time.Second}
+// Section is what the configuration file says about one condition. It is a
+// pointer to a struct that embeds Sampling.
+type Section interface {
+	// Common returns what every section has.
+	Common() *Sampling
+	// Validate returns the values that do not fit together, but for those of Sampling.
+	Validate(at *field.Path) field.ErrorList
 }
 
-// DefaultSampling has the defaults that all conditions share.
+// Sampling says how often a probe takes a sample and which samples change the
+// condition's level.
+type Sampling struct {
+	// Period is the longest time between two samples, ±10 %: MinInterval to 10m.
+	// The nearer a threshold is, the sooner the next sample is taken.
+	Period decide.Duration `json:"period" range:"..10m"`
+	// MinInterval is the shortest time between two samples, but for those that FollowUp asks for.
+	MinInterval time.Duration `json:"-"`
+	// FollowUp is the time from a bad sample to the next, until the condition is decided. 0: the period.
+	FollowUp time.Duration `json:"-"`
+	// Mode is that of the condition. Empty: that of all conditions.
+	Mode decide.Mode `json:"mode,omitempty"`
+	// Debounce of a file has what differs from that of all conditions.
+	Debounce Debounce `json:"debounce"`
+}
+
+// Common returns the Sampling itself.
+func (s *Sampling) Common() *Sampling { return s }
+
+// Debounce says which samples change the level of a condition.
+type Debounce struct {
+	decide.Debounce
+	// ClearFactor is how much easier the threshold is that clears: 1.5 times as much must be
+	// free before there is enough again.
+	ClearFactor float64 `json:"clearFactor" range:"1..10"`
+}
+
+// DefaultSampling has the defaults that all conditions share: at most four samples a second, and a
+// bad sample is confirmed quickly.
 func DefaultSampling(period time.Duration, badSamples, samples int) Sampling {
-	return Sampling{Period: decide.Duration{Duration: period}, Debounce: defaultDebounce(badSamples, samples)}
+	return Sampling{
+		Period: decide.Duration{Duration: period}, MinInterval: 250 * time.Millisecond, FollowUp: 100 * time.Millisecond, Debounce: defaultDebounce(badSamples, samples),
+	}
 }
 
 func defaultDebounce(badSamples, samples int) Debounce {
@@ -143,8 +134,55 @@ func defaultDebounce(badSamples, samples int) Debounce {
 	}}
 }
 
-// NoTaint is the effect of a rule that asks for no taint. It switches off the default
-// rule of its condition. No such rule reaches a Policy.
-const NoTaint taints.Effect = "None"
+func seconds(n int) decide.Duration {
+	return decide.Duration{Duration: time.Duration(n) * time.Second}
+}
 
-func switchesOff(r decide.Rule) bool { return r.Taint.Effect == NoTaint }
+// builtIn is the Hash of the configuration of an agent that is given none.
+const builtIn = "built-in"
+
+// Default returns the configuration of an agent that is given none.
+func Default() *Config { return HostSchema().Default() }
+
+// Default returns the configuration of an agent that is given none. The
+// defaults of a condition's section stand beside its type.
+func (s Schema) Default() *Config {
+	cfg := &Config{
+		TypeMeta:    metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
+		Mode:        decide.Enforce,
+		Debounce:    defaultDebounce(2, 3),
+		WriteBudget: decide.WriteBudget{Burst: 3, Interval: seconds(2400)},
+		Eviction:    Eviction{Cooldown: seconds(600), Interval: seconds(3600)},
+		FleetBrake:  decide.FleetBrake{Percent: 40, MinPeers: 5},
+		Startup:     decide.Startup{Timeout: seconds(600)},
+		Repair:      Repair{After: seconds(600)},
+		Overrides:   []Override{},
+		Reported:    []*Reported{},
+		// The lifecycle conditions of Kubernetes (KEP-5683, in
+		// staging/src/k8s.io/api/core/v1/types.go since 1.37) that say that a Node is disturbed
+		// now. MaintenancePlanned is none of them: a plan that is made weeks ahead would leave the
+		// Node without taints until then.
+		Maintenance: Maintenance{Conditions: []string{"DrainInProgress", decide.Drained, "MaintenanceInProgress", "GracefulNodeShutdownInProgress"}},
+		Keys:        WellKnownKeys,
+		KeyPrefix:   taints.DefaultStandInPrefix,
+		Heartbeat:   seconds(300),
+		Hash:        builtIn,
+	}
+	for _, definition := range s {
+		cfg.Conditions = append(cfg.Conditions, Condition{definition, definition.NewSection()})
+	}
+	cfg.Rules = cfg.defaultRules()
+	return cfg
+}
+
+// defaultRules ask for NoSchedule taints. Nothing evicts unless
+// the operator says so.
+func (c *Config) defaultRules() []decide.Rule {
+	rules := slices.DeleteFunc(c.Policy().BuiltInRules(), func(r decide.Rule) bool { return r.Level != probes.Degraded })
+	for i := range rules {
+		if c.Keys == OwnKeys {
+			rules[i].Taint.Key = taints.StandInFor(rules[i].Taint.Pair(), c.KeyPrefix).Key
+		}
+	}
+	return rules
+}

@@ -61,8 +61,7 @@ func (m *Memory) early() float64 { return m.EarlyPercent }
 
 // Validate returns every impossible value.
 func (m *Memory) Validate(at *field.Path) field.ErrorList {
-	errs := canClear(m.Debounce, at.Child("availablePercent"), m.AvailablePercent, m.AvailablePercent)
-	return append(errs, comesFirst(at, m.EarlyPercent, m.EarlyPercent > m.AvailablePercent, "availablePercent")...)
+	return reachable(m.Debounce, at, "availablePercent", m.AvailablePercent, m.EarlyPercent)
 }
 
 // Disk is the section of DiskPressure.
@@ -113,11 +112,6 @@ func defaultDisk() Section {
 	}
 }
 
-// diskFaults are the reasons of a file system that is broken or does not answer.
-func diskFaults() []string {
-	return []string{"FileSystemReadOnly", "FileSystemShutDown", "FileSystemFailed", "FileSystemBlocked", "WriteFailed", "WriteBlocked"}
-}
-
 // Thresholds returns what the probe judges by.
 func (d *Disk) Thresholds() disk.Thresholds {
 	return disk.Thresholds{
@@ -148,9 +142,8 @@ func (d *Disk) Validate(at *field.Path) field.ErrorList {
 	if directory := d.WriteProbe.Directory; directory != "" {
 		errs = append(errs, absolute(directory, at.Child("writeProbe", "directory"))...)
 	}
-	errs = append(errs, canClear(d.Debounce, at.Child("availablePercent"), d.AvailablePercent, d.AvailablePercent)...)
-	errs = append(errs, canClear(d.Debounce, at.Child("inodesPercent"), d.InodesPercent, d.InodesPercent)...)
-	return append(errs, comesFirst(at, d.EarlyPercent, d.EarlyPercent > d.AvailablePercent, "availablePercent")...)
+	errs = append(errs, reachable(d.Debounce, at, "inodesPercent", d.InodesPercent, 0)...)
+	return append(errs, reachable(d.Debounce, at, "availablePercent", d.AvailablePercent, d.EarlyPercent)...)
 }
 
 // PID is the section of PIDPressure.
@@ -180,8 +173,11 @@ func (p *PID) Thresholds() pid.Thresholds {
 
 // Validate returns every impossible value.
 func (p *PID) Validate(at *field.Path) field.ErrorList {
-	errs := canClear(p.Debounce, at.Child("usedPercent"), p.UsedPercent, 100-p.UsedPercent)
-	return append(errs, comesFirst(at, p.EarlyPercent, p.EarlyPercent < p.UsedPercent, "usedPercent")...)
+	early := 0.0
+	if p.EarlyPercent > 0 {
+		early = 100 - p.EarlyPercent
+	}
+	return reachable(p.Debounce, at, "usedPercent", 100-p.UsedPercent, early)
 }
 
 // Network is the section of NetworkUnavailable.
@@ -193,20 +189,10 @@ type Network struct {
 }
 
 func defaultNetwork() Section {
-	return &Network{Sampling: DefaultSampling(5*time.Second, 3, 5), DisabledClasses: []verdict.Class{}}
+	n := &Network{Sampling: DefaultSampling(5*time.Second, 3, 5), DisabledClasses: []verdict.Class{}}
+	n.MinInterval, n.FollowUp = time.Second, time.Second // bursts of probes would add to the trouble
+	return n
 }
-
-// networkFaults are the reasons of a host that is cut off, or whose own part of the network
-// fails, as its peers prove.
-func networkFaults() []string {
-	return []string{"RouteLost", "ConntrackDrops", "PodsUnreachable", "DNSUnreachable", "NodeDaemonFails", "LargePacketsLost", "CutOff"}
-}
-
-// MinInterval is 1 s: bursts of probes would add to the trouble.
-func (*Network) MinInterval() time.Duration { return time.Second }
-
-// FollowUp is 1 s, for the same reason.
-func (*Network) FollowUp() time.Duration { return time.Second }
 
 // Validate returns every impossible value.
 func (n *Network) Validate(at *field.Path) field.ErrorList {

@@ -38,13 +38,13 @@ func TestSeverityGivesAValue(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		at75:                        "rules[0].severity: Invalid value: 75: changes the value of a taint; a rule for DiskPressure Degraded without severity must ask for example.com/a:NoSchedule",
-		"\n- " + base + at75 + at75: "rules[2].taint: Duplicate value: \"example.com/a:NoSchedule\"",
+		"\n- " + base + at75 + at75: "rules[1].taint: Invalid value: \"example.com/a:NoSchedule\": the rule for DiskPressure Degraded asks for it too",
 		rule("Degraded", "severity: 50", "key: example.com/a, effect: NoSchedule"):                                           "rules[0].severity: Invalid value: 50: must be 51 to 100",
 		rule("Degraded", "severity: 101", "key: example.com/a, effect: NoSchedule"):                                          "rules[0].severity: Invalid value: 101: must be 51 to 100",
-		rule("Degraded", "severity: 75, reasons: [SpaceLow]", "key: example.com/a, effect: NoSchedule"):                      "rules[0].reasons: Forbidden: the rule without severity says for which",
-		rule("Degraded", "severity: 75, clear: manual", "key: example.com/a, effect: NoSchedule"):                            "rules[0].clear: Forbidden: the rule without severity says who removes the taint",
+		rule("Degraded", "severity: 75, reasons: [SpaceLow]", "key: example.com/a, effect: NoSchedule"):                      "rules[0].severity: Forbidden: the rule without severity has the reasons",
+		rule("Degraded", "severity: 75, clear: manual", "key: example.com/a, effect: NoSchedule"):                            "rules[0].severity: Forbidden: the rule without severity has the reasons",
 		rule("Degraded", "severity: 75", "key: node.kubernetes.io/disk-pressure, value: x, effect: NoSchedule"):              "rules[0].severity: Forbidden: needs a key of your own",
-		rule("Degraded", "severity: 75", "effect: None"):                                                                     "rules[0].severity: Forbidden: the effect None asks for no taint",
+		rule("Degraded", "severity: 75", "effect: None"):                                                                     "rules[0].taint: Forbidden: the effect None",
 		"\n- " + base + rule("Critical", "severity: 75", "key: example.com/a, effect: NoExecute") + "\neviction: {slots: 1}": "rules[1].severity: Forbidden: goes with level Degraded only",
 	} {
 		if _, err := config.HostSchema().Decode([]byte(header + "rules:" + text)); err == nil || !strings.Contains(err.Error(), want) {

@@ -30,9 +30,12 @@ func (c *Config) Validate() (errs field.ErrorList) {
 			errs = append(errs, common.Debounce.validate(at.Child(debounceField))...)
 		}
 	}
-	errs = append(errs, c.validateReported(field.NewPath(reportedField))...)
-	errs = append(errs, c.validateRules(field.NewPath("rules"))...)
-	errs = append(errs, c.validateCritical(field.NewPath("rules"))...)
+	types := make([]string, len(c.Reported))
+	for i, r := range c.Reported {
+		types[i] = r.Type
+	}
+	errs = append(errs, entries(types, maxReported, field.NewPath(reportedField), func(string, *field.Path) field.ErrorList { return nil })...)
+	errs = append(errs, c.validateRules(field.NewPath(rulesField))...)
 	errs = append(errs, entries(c.Maintenance.Conditions, maxMaintenance, field.NewPath("maintenance", "conditions"), c.validateMaintenance)...)
 	errs = append(errs, c.validateStartup(field.NewPath("startup", "taint"))...)
 	errs = append(errs, oneOf(c.Keys, field.NewPath("keys"), WellKnownKeys, OwnKeys)...)
@@ -80,53 +83,32 @@ func (d Debounce) validate(at *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
-// canClear refuses a threshold that is so high that the easier one could never be reached.
-// percent is the share that must be free.
-func canClear(d Debounce, at *field.Path, value, percent float64) field.ErrorList {
-	if percent <= 100 && d.ClearFactor*percent > 100 {
-		return field.ErrorList{field.Invalid(at, value, fmt.Sprintf("the condition could never clear: debounce.clearFactor, %g, times %g %% free is over 100 %%", d.ClearFactor, percent))}
+// reachable refuses a threshold that is so high that the easier one could never be reached, and an
+// early threshold that is not reached before. free is the share that must be free, early that
+// which must be free for no early taint; 0: there is none.
+func reachable(d Debounce, at *field.Path, name string, free, early float64) (errs field.ErrorList) {
+	if d.ClearFactor*free > 100 {
+		errs = append(errs, field.Forbidden(at.Child(name), fmt.Sprintf("the condition could never clear: debounce.clearFactor, %g, times %g %% free is over 100 %%", d.ClearFactor, free)))
 	}
-	return nil
-}
-
-// comesFirst refuses an early threshold that is not reached before the other.
-func comesFirst(at *field.Path, value float64, isFirst bool, other string) field.ErrorList {
-	if value > 0 && !isFirst {
-		return field.ErrorList{field.Invalid(at.Child("earlyPercent"), value, "must be reached before "+other)}
-	}
-	return nil
-}
-
-// validateReported refuses too many of them, and the same one twice.
-func (c *Config) validateReported(at *field.Path) (errs field.ErrorList) {
-	if len(c.Reported) > maxReported {
-		return field.ErrorList{field.TooMany(at, len(c.Reported), maxReported)}
-	}
-	for i, r := range c.Reported {
-		if slices.ContainsFunc(c.Reported[:i], func(other *Reported) bool { return other.Type == r.Type }) {
-			errs = append(errs, field.Duplicate(at.Index(i).Child("type"), r.Type))
-		}
+	if early > 0 && early <= free {
+		errs = append(errs, field.Forbidden(at.Child("earlyPercent"), "must be reached before "+name))
 	}
 	return errs
 }
 
 // validateStartup refuses a key that a rule or a stand-in can have: the taint of a condition
 // would go with the start.
-func (c *Config) validateStartup(at *field.Path) (errs field.ErrorList) {
+func (c *Config) validateStartup(at *field.Path) field.ErrorList {
 	key, policy := c.Startup.Taint, c.Policy()
 	if key == "" {
 		return nil
 	}
+	errs := notReserved(key, at)
 	for _, msg := range validation.IsQualifiedName(key) {
 		errs = append(errs, field.Invalid(at, key, "must be the key of a taint, without value and effect: "+msg))
 	}
-	if owner := taints.Reserved(key); owner != "" {
-		errs = append(errs, field.Forbidden(at, key+" belongs to "+owner))
-	}
-	for _, effect := range []taints.Effect{taints.NoSchedule, taints.NoExecute, taints.PreferNoSchedule} {
-		if policy.Produces(taints.Pair{Key: key, Effect: effect}) {
-			return append(errs, field.Forbidden(at, key+" is a key of a rule or of a stand-in; must be another one"))
-		}
+	if slices.ContainsFunc([]taints.Effect{taints.NoSchedule, taints.NoExecute, taints.PreferNoSchedule}, func(e taints.Effect) bool { return policy.Produces(taints.Pair{Key: key, Effect: e}) }) {
+		errs = append(errs, field.Forbidden(at, key+" is a key of a rule or of a stand-in; must be another one"))
 	}
 	return errs
 }

@@ -14,7 +14,7 @@ type Options struct {
 	// Type is that of the Node's condition.
 	Type string
 	// BadStatus is the status that is Degraded.
-	BadStatus taints.ConditionStatus
+	BadStatus bool
 	// StaleAfter is how long nothing of the condition may change, its heartbeat included,
 	// until it is Unknown; 0: for ever.
 	StaleAfter time.Duration
@@ -75,7 +75,7 @@ func (o *Options) judge(s sighting, now time.Time) probes.Observation {
 		return o.unknown("ReportedUnknown", fmt.Sprintf("%s is %s: %s", o.Type, quoted(string(c.Status)), quoted(c.Message)))
 	}
 	sample := probes.Observation{Condition: probes.Condition(o.Type), Level: probes.OK, Reason: reasonOf(c), Message: fmt.Sprintf("%s is %s: %s", o.Type, c.Status, quoted(c.Message))}
-	if c.Status == o.BadStatus {
+	if o.BadStatus == (c.Status == taints.ConditionTrue) {
 		sample.Level, sample.Severity = probes.Degraded, severityBad
 	}
 	return sample

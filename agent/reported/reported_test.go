@@ -55,7 +55,7 @@ const (
 	well = "OK KernelHasNoDeadlock: KernelDeadlock is False: kernel has no deadlock"
 )
 
-var deadlock = Options{Type: "KernelDeadlock", BadStatus: taints.ConditionTrue, StaleAfter: 15 * time.Minute}
+var deadlock = Options{Type: "KernelDeadlock", BadStatus: true, StaleAfter: 15 * time.Minute}
 
 func (w *world) hangs(heartbeat time.Duration) {
 	w.reports(taints.ConditionTrue, heartbeat, "TaskHung", "task docker:7 blocked for more than 300 s")
@@ -139,7 +139,7 @@ func TestNeverStale(t *testing.T) {
 
 // What others write has any length and any characters.
 func TestHostileReports(t *testing.T) {
-	w := newWorld(t, Options{Type: "KernelDeadlock", BadStatus: taints.ConditionFalse})
+	w := newWorld(t, Options{Type: "KernelDeadlock", BadStatus: false})
 	w.reports("False", 0, "no reason at all", strings.Repeat("\x1b[2J\x00\n\u0085", 5000)+"\xff")
 	o := w.probe.Observe(t.Context())
 	if o.Level != probes.Degraded || o.Reason != "Reported" || len(o.Message) > 300 || strings.ContainsAny(o.Message, "\x1b\x00\n") || o.Severity <= 50 {

@@ -70,7 +70,7 @@ func (c course) play(t *testing.T, cfg *config.Config, phase time.Duration) (res
 		r := &runner{
 			probe: hostprobes.NewProbe(probes.Host{Root: dir, Proc: dir, Sys: dir})(condition),
 			start: time.Now(), period: condition.Common().Period.Duration,
-			minInterval: condition.MinInterval(), step: condition.MinInterval(), followUp: condition.FollowUp(),
+			minInterval: condition.Common().MinInterval, step: condition.Common().MinInterval, followUp: condition.Common().FollowUp,
 		}
 		r.decided.Store(int32(probes.OK))
 		w := newWatched(cfg)

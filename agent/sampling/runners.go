@@ -2,6 +2,7 @@
 package sampling
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -45,9 +46,10 @@ func (r *Runners) Start(ctx context.Context, c config.Condition, level probes.Le
 		old.stop()
 	}
 	ctx, stop := context.WithCancel(ctx)
+	s := c.Common()
 	next := &runner{
 		probe: r.newProbe(c), stop: stop, start: r.start, metrics: r.metrics, log: r.log, out: r.Samples,
-		period: r.atTempo(c.Common().Period.Duration), minInterval: c.MinInterval(), step: r.atTempo(c.MinInterval()), followUp: c.FollowUp(),
+		period: r.atTempo(s.Period.Duration), minInterval: s.MinInterval, step: r.atTempo(s.MinInterval), followUp: cmp.Or(s.FollowUp, s.Period.Duration),
 	}
 	next.decided.Store(int32(level))
 	r.running[c.Name] = next

@@ -18,7 +18,7 @@ import (
 // The chart's list of bounds is the agent's. TAINTLET_UPDATE_GOLDEN=1 writes it.
 func TestBoundsAreTheAgents(t *testing.T) {
 	var lines []string
-	for _, bound := range config.Bounds() {
+	for _, bound := range fixtures.Bounds() {
 		line, err := json.Marshal(bound)
 		if err != nil {
 			t.Fatal(err)
@@ -34,7 +34,7 @@ func TestChartRefusesWhatTheAgentRefuses(t *testing.T) {
 	count, refused := 0, 0
 	for round := range 7 {
 		values := map[string]any{}
-		for _, bound := range config.Bounds() {
+		for _, bound := range fixtures.Bounds() {
 			if bound.Field != "eviction.slots" { // in the chart evict.slots, which makes the Leases too
 				values[bound.Field] = candidates(bound)[round]
 			}
@@ -57,7 +57,7 @@ func TestChartRefusesWhatTheAgentRefuses(t *testing.T) {
 }
 
 // candidates are values of a field: two good ones, and then bad ones.
-func candidates(bound config.Bound) []any {
+func candidates(bound fixtures.Bound) []any {
 	var low, high float64
 	if json.Unmarshal([]byte(bound.Low), &low) == nil && json.Unmarshal([]byte(bound.High), &high) == nil {
 		return []any{low, high, low - 1, high + 1, "lots", true, []any{}}

@@ -72,9 +72,7 @@ var parserPattern = regexp.MustCompile(`(?m)^func (?:\(\w+ \*?\w+\) )?((?:[pP]ar
 // them.
 func parsedElsewhere() map[string]string {
 	return map[string]string{
-		"agent/config parse":           "FuzzConfiguration",
 		"agent/config Decode":          "FuzzConfiguration",
-		"agent/config UnmarshalJSON":   "FuzzConfiguration",
 		"agent/decide UnmarshalJSON":   "FuzzConfiguration",
 		"agent/decide readWall":        "FuzzStatus",
 		"agent/decide parseRecord":     "FuzzRecord",

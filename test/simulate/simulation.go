@@ -103,13 +103,13 @@ func newSimulation(cfg *config.Config, in *input, followUp bool) *simulation {
 	}
 	s.heartbeatAt = s.nextHeartbeat()
 	for _, c := range cfg.Conditions {
-		h := &subject{course: course{condition: c.Name}, source: in.sources[c.Name], period: min(c.Common().Period.Duration, nearInterval*c.MinInterval())}
+		h := &subject{course: course{condition: c.Name}, source: in.sources[c.Name], period: min(c.Common().Period.Duration, nearInterval*c.Common().MinInterval)}
 		if h.source == nil {
 			h.source = constant{fine()}
 		}
 		h.soon = h.period
 		if followUp {
-			h.soon = min(h.period, c.FollowUp())
+			h.soon = min(h.period, c.Common().FollowUp)
 		}
 		h.taintlet.add(0, 0)
 		h.kubelet.add(0, 0)

@@ -75,7 +75,7 @@ each of its terms: a Node has to match one term.
 
 {{/*
 The values that are out of their bounds, one a line: those of the fields in value, which is
-at path. bounds.json is the agent's list (agent/config/bounds.go), which a test writes.
+at path. bounds.json is the agent's list (test/fixtures/bounds.go), which a test writes.
 */}}
 {{- define "taintlet.outOfBounds" -}}
 {{- $at := . -}}
