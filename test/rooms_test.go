@@ -31,7 +31,7 @@ func rooms() map[string]string {
 
 		"agent":               "agent/config agent/decide agent/fleet agent/metrics agent/node agent/reported agent/sampling agent/serve agent/slots probes taints taints/pace",
 		"agent/assembly":      "agent agent/config agent/decide agent/fleet agent/fleet/dnspods agent/node agent/slots probes taints taints/apiserver",
-		"agent/config":        "agent/decide probes probes/disk probes/memory probes/network/verdict probes/pid probes/trend taints",
+		"agent/config":        "agent/decide probes probes/network/verdict probes/trend taints",
 		"agent/decide":        "agent/decide/describe probes taints",
 		"agent/fleet":         "agent/decide agent/decide/describe agent/fleet/dnspods probes probes/network/verdict taints taints/pace",
 		"agent/fleet/dnspods": "",

@@ -4,6 +4,7 @@ package config
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -128,7 +129,7 @@ func (c *Config) Policy() *decide.Policy {
 	policy := c.ownPolicy()
 	former := &decide.Policy{} // early taints of other configurations are ours as well
 	for _, prefix := range []string{c.KeyPrefix, taints.DefaultStandInPrefix} {
-		former.Rules = append(former.Rules, c.earlyRules(prefix, func(early) bool { return true })...)
+		former.Rules = append(former.Rules, c.earlyRules(prefix, true)...)
 	}
 	policy.Elsewhere = append(policy.Elsewhere, former)
 	for _, other := range c.family {
@@ -168,17 +169,17 @@ func (c *Config) ownPolicy() *decide.Policy {
 	return policy
 }
 
-// early is a Section of which a quantity can set a taint before its condition is Degraded.
-type early interface{ early() float64 }
-
-// earlyRules are the rules for early taints, with keys under a prefix, of the sections for which
-// isOn. Pods prefer other Nodes then; a Node where they must not start is one whose threshold is
-// higher. The probes report the severity that the rules have exactly at earlyPercent.
-func (c *Config) earlyRules(prefix string, isOn func(early) bool) (rules []decide.Rule) {
+// earlyRules are the rules for early taints, with keys under a prefix, of the sections whose
+// earlyPercent is set, or of all. Pods prefer other Nodes then; a Node where they must not start is
+// one whose threshold is higher. The probes report the severity that the rules have exactly at
+// earlyPercent.
+func (c *Config) earlyRules(prefix string, all bool) (rules []decide.Rule) {
 	for _, condition := range c.Conditions {
-		if section, can := condition.Section.(early); can && isOn(section) {
-			key := taints.StandInFor(taints.Pair{Key: condition.TaintKey}, prefix).Key + "-early"
-			rules = append(rules, decide.Rule{Condition: condition.Name, Level: probes.OK, Severity: trend.EarlySeverity, Taint: decide.Taint{Key: key, Effect: taints.PreferNoSchedule}})
+		for _, m := range members(reflect.ValueOf(condition.Section).Elem()) {
+			if m.name == "earlyPercent" && (all || m.value.Float() > 0) {
+				key := taints.StandInFor(taints.Pair{Key: condition.TaintKey}, prefix).Key + "-early"
+				rules = append(rules, decide.Rule{Condition: condition.Name, Level: probes.OK, Severity: trend.EarlySeverity, Taint: decide.Taint{Key: key, Effect: taints.PreferNoSchedule}})
+			}
 		}
 	}
 	return rules

@@ -100,6 +100,6 @@ func (s Schema) decodeFields(fields map[string]any) (*Config, field.ErrorList) {
 		return cfg, d.errs
 	}
 	cfg.addDefaultRules()
-	cfg.SoftRules = cfg.earlyRules(cfg.KeyPrefix, func(section early) bool { return section.early() > 0 })
+	cfg.SoftRules = cfg.earlyRules(cfg.KeyPrefix, false)
 	return cfg, append(d.errs, cfg.Validate()...)
 }

@@ -34,7 +34,8 @@ func (c *Config) For(node map[string]string) *Config {
 	return c
 }
 
-// decodeOverrides decodes the file once more for each of its overrides.
+// decodeOverrides decodes the file once more with each of its overrides. The errors name fields of
+// the override.
 func (s Schema) decodeOverrides(cfg *Config, file map[string]any) (errs field.ErrorList) {
 	at := field.NewPath(overridesField)
 	if len(cfg.Overrides) > maxOverrides {
@@ -42,35 +43,28 @@ func (s Schema) decodeOverrides(cfg *Config, file map[string]any) (errs field.Er
 	}
 	cfg.family = []*Config{cfg}
 	for i, override := range cfg.Overrides {
-		merged, wrong := s.decodeOverride(override, file, at.Index(i))
-		for _, err := range wrong {
-			err.Field = at.Index(i).String() + "." + err.Field
+		selector, wrong := selectorOf(override[selectorField])
+		changes := map[string]any(maps.Clone(override))
+		for _, name := range notOverridden() {
+			if _, found := changes[name]; found {
+				wrong = append(wrong, field.Forbidden(field.NewPath(name), "it is the same for all Nodes of a cluster"))
+				delete(changes, name)
+			}
 		}
-		errs, cfg.family = append(errs, wrong...), append(cfg.family, merged)
+		delete(changes, selectorField)
+		changes[overridesField] = nil
+		merged, more := s.decodeFields(mergePatch(file, changes).(map[string]any))
+		merged.nodeSelector, merged.Override = selector, at.Index(i).String()+" "+flow(override[selectorField])
+		cfg.family = append(cfg.family, merged)
+		for _, err := range append(wrong, more...) {
+			err.Field = at.Index(i).String() + "." + err.Field
+			errs = append(errs, err)
+		}
 	}
 	for _, member := range cfg.family {
 		member.family = cfg.family
 	}
 	return errs
-}
-
-// decodeOverride decodes the file with one of its overrides. The errors name fields of the
-// override.
-func (s Schema) decodeOverride(override Override, file map[string]any, at *field.Path) (*Config, field.ErrorList) {
-	selector, errs := selectorOf(override[selectorField])
-	changes := maps.Clone(override)
-	for _, name := range notOverridden() {
-		if _, found := changes[name]; found {
-			errs = append(errs, field.Forbidden(field.NewPath(name), "it is the same for all Nodes of a cluster"))
-			delete(changes, name)
-		}
-	}
-	delete(changes, selectorField)
-	changes[overridesField] = nil
-	merged, wrong := s.decodeFields(mergePatch(file, map[string]any(changes)).(map[string]any))
-	merged.nodeSelector = selector
-	merged.Override = at.String() + " " + flow(override[selectorField])
-	return merged, append(errs, wrong...)
 }
 
 // selectorOf reads the labels of an override.

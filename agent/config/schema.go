@@ -63,19 +63,15 @@ type Condition struct {
 }
 
 // SameProbe reports whether two configurations of a condition make the same
-// probe. Mode and Debounce are none of the probe's business.
+// probe. Its business are neither the mode nor the debounce, but for the threshold that clears.
 func SameProbe(a, b Condition) bool {
-	return reflect.DeepEqual(probeOf(a.Section), probeOf(b.Section))
-}
-
-// probeOf returns a copy of a section without what is none of its probe's business.
-func probeOf(s Section) Section {
-	value := reflect.New(reflect.TypeOf(s).Elem())
-	value.Elem().Set(reflect.ValueOf(s).Elem())
-	copied := value.Interface().(Section)
-	common := copied.Common()
-	common.Mode, common.Debounce = "", Debounce{ClearFactor: common.Debounce.ClearFactor}
-	return copied
+	of := func(c Condition) map[string]any {
+		tree := treeOf(c.Section)
+		tree[debounceField] = inner(tree, debounceField)["clearFactor"]
+		delete(tree, "mode")
+		return tree
+	}
+	return reflect.DeepEqual(of(a), of(b))
 }
 
 // Section is what the configuration file says about one condition. It is a

@@ -6,10 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/taintlet/taintlet/probes/disk"
-	"github.com/taintlet/taintlet/probes/memory"
 	"github.com/taintlet/taintlet/probes/network/verdict"
-	"github.com/taintlet/taintlet/probes/pid"
 )
 
 // Memory is the section of MemoryPressure. 0 in a threshold means that there is
@@ -29,35 +26,12 @@ type Memory struct {
 	StalledPercent float64 `json:"stalledPercent" range:"0..100"`
 }
 
-// Stalls are noisy, and count only together with little available memory: a pod at its own limit
-// stalls 31 % of the time on an idle host. A StalledPercent of 0 switches both off.
-const (
-	// stalledAvailablePercent is the share of memory below which stalls count.
-	stalledAvailablePercent = 15
-	// criticalStalledPercent is the share of the last 10 s for which all tasks waited, and less
-	// than the first threshold is available: such a sample is critical.
-	criticalStalledPercent = 40
-)
-
 // defaultMemory has the kubelet's memory.available as its floor.
 func defaultMemory() Section {
 	return &Memory{
 		Sampling: DefaultSampling(4*time.Second, 2, 3), AvailablePercent: 5, AvailableBytes: resource.MustParse("100Mi"), StalledPercent: 15,
 	}
 }
-
-// Thresholds returns what the probe judges by.
-func (m *Memory) Thresholds() memory.Thresholds {
-	t := memory.Thresholds{
-		AvailablePercent: m.AvailablePercent, EarlyPercent: m.EarlyPercent, AvailableBytes: uint64(max(0, m.AvailableBytes.Value())), ClearFactor: m.Debounce.ClearFactor,
-	}
-	if m.StalledPercent > 0 {
-		t.StalledPercent, t.StalledAvailablePercent, t.CriticalStalledPercent = m.StalledPercent, stalledAvailablePercent, criticalStalledPercent
-	}
-	return t
-}
-
-func (m *Memory) early() float64 { return m.EarlyPercent }
 
 // Validate returns every impossible value.
 func (m *Memory) Validate(at *field.Path) field.ErrorList {
@@ -90,19 +64,6 @@ type WriteProbe struct {
 	Directory string `json:"directory"`
 }
 
-const (
-	// blockedAfter is how long a path, or a write, may give no answer. Devices and servers that
-	// fail over answer again within half a minute; a call that is pending until then is Unknown.
-	blockedAfter = 30 * time.Second
-	// slowAfter is how long a write of 4 KiB may take. Slow writes count if no write was faster for
-	// a minute. A disk at its limit needs about 100 ms, and the kernel calls a task hung after 2
-	// minutes.
-	slowAfter = 2 * time.Second
-	// writesEvery is the time between two writes that go well. A probe that samples more often
-	// than by default writes more often too, by the same share.
-	writesEvery = 10 * time.Second
-)
-
 // defaultDisk has the thresholds of the kubelet's nodefs.available and
 // nodefs.inodesFree.
 func defaultDisk() Section {
@@ -111,20 +72,6 @@ func defaultDisk() Section {
 		AvailablePercent: 10, InodesPercent: 5,
 	}
 }
-
-// Thresholds returns what the probe judges by.
-func (d *Disk) Thresholds() disk.Thresholds {
-	return disk.Thresholds{
-		AvailablePercent: d.AvailablePercent, InodesPercent: d.InodesPercent, EarlyPercent: d.EarlyPercent, BlockedAfter: blockedAfter, ClearFactor: d.Debounce.ClearFactor,
-	}
-}
-
-// Write returns where the probe writes, and how long that may take.
-func (d *Disk) Write() disk.Write {
-	return disk.Write{Directory: d.WriteProbe.Directory, Interval: min(writesEvery, d.Period.Duration*5/2), Slow: slowAfter}
-}
-
-func (d *Disk) early() float64 { return d.EarlyPercent }
 
 // maxPaths is how many paths a file may have, and maxPath how long one is (PATH_MAX).
 const (
@@ -156,19 +103,8 @@ type PID struct {
 	EarlyPercent float64 `json:"earlyPercent" range:"0,20..99"`
 }
 
-func (p *PID) early() float64 { return p.EarlyPercent }
-
-// criticalUsedPercent is the share of the task limit from which on a sample is critical: soon
-// nothing can be started, not even a shell. Without a rule for Critical nothing is evicted.
-const criticalUsedPercent = 95
-
 func defaultPID() Section {
 	return &PID{Sampling: DefaultSampling(4*time.Second, 2, 3), UsedPercent: 85}
-}
-
-// Thresholds returns what the probe judges by.
-func (p *PID) Thresholds() pid.Thresholds {
-	return pid.Thresholds{UsedPercent: p.UsedPercent, EarlyPercent: p.EarlyPercent, CriticalUsedPercent: criticalUsedPercent, ClearFactor: p.Debounce.ClearFactor}
 }
 
 // Validate returns every impossible value.

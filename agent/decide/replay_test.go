@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/hostprobes"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/memory"
 	"github.com/taintlet/taintlet/test/fixtures"
@@ -48,7 +49,7 @@ func replay(t *testing.T, idle time.Duration, stalled []time.Duration, phase uin
 		s.after(0, sample(name, "ok"))
 	}
 	proc := t.TempDir()
-	p := memory.New(probes.Host{Proc: proc}, fixtures.Section[*config.Memory](config.Default()).Thresholds())
+	p := memory.New(probes.Host{Proc: proc}, hostprobes.MemoryThresholds(fixtures.Section[*config.Memory](config.Default())))
 	begin := time.Now().Add(idle)
 	pause := time.Duration(phase) * 170 * time.Millisecond
 	for {

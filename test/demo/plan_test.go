@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/hostprobes"
 	"github.com/taintlet/taintlet/test/fixtures"
 	"github.com/taintlet/taintlet/test/process"
 )
@@ -22,7 +23,7 @@ func TestPlanLeavesMarginsAndMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := fixtures.Section[*config.Memory](cfg).Thresholds(); got.AvailableBytes != p.threshold || got.ClearFactor <= 1 {
+		if got := hostprobes.MemoryThresholds(fixtures.Section[*config.Memory](cfg)); got.AvailableBytes != p.threshold || got.ClearFactor <= 1 {
 			t.Errorf("of %d: configured as %+v", available, got)
 		}
 	}
