@@ -30,7 +30,8 @@ type runner struct {
 	out         chan<- Sample
 	// measures are those of the newest sample.
 	measures []probes.Measure
-	culprit  culpritLog
+	// isUnreadable: it was logged that who took memory or tasks cannot be named.
+	isUnreadable bool
 	// decided is the level that the loop decided last.
 	decided atomic.Int32
 }
@@ -51,7 +52,10 @@ func (r *runner) run(ctx context.Context) error {
 		if isFirst {
 			r.log.Info("probe runs", "condition", string(r.probe.Condition()), "period", r.period)
 		}
-		r.culprit.follow(o, r.log)
+		if why := o.Culprit.Unreadable; why != "" && !r.isUnreadable {
+			r.isUnreadable = true
+			r.log.Warn("who took it cannot be named on this host", "condition", string(o.Condition), "reason", why)
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

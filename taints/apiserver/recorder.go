@@ -109,39 +109,27 @@ func limiter(all map[string]*rate.Limiter, key string, burst int) *rate.Limiter 
 	return all[key]
 }
 
-// run writes one Event after another until the context ends.
+// run writes one Event after another until the context ends, and then those that are left, for
+// flushTimeout at most and as long as the API server answers.
 func (r *Recorder) run(ctx context.Context) {
+	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(flushTimeout, cancel) })()
 	for {
 		select {
 		case <-ctx.Done():
-			r.flush(ctx, nil)
-			return
-		case event := <-r.queue:
-			if !r.letTaintsPass(ctx) {
-				r.flush(ctx, event)
+			if len(r.queue) == 0 {
 				return
 			}
+		case event := <-r.queue:
+			r.letTaintsPass(ctx)
 			for ; event != nil; event = r.next() {
-				if !r.write(ctx, event) {
-					r.flush(ctx, event)
+				if !r.write(ctx, requests, event) {
 					return
 				}
 			}
 		}
 	}
-}
-
-// letTaintsPass waits while the agents of a fleet write their taints: Events come after these, and
-// not all at once. It returns false when the context ends before.
-func (r *Recorder) letTaintsPass(ctx context.Context) bool {
-	crowd := r.crowd()
-	if crowd == 0 {
-		return true
-	}
-	if !pace.Sleep(ctx, Slow) {
-		return false
-	}
-	return !r.isLate() || pace.Sleep(ctx, crowd+pace.UpTo(crowd))
 }
 
 // next returns an Event that waits; nil: none does.
@@ -154,25 +142,32 @@ func (r *Recorder) next() *corev1.Event {
 	}
 }
 
-// write tries an Event until the API server has answered or there were too many
-// tries. It returns false when the context ended before.
-func (r *Recorder) write(ctx context.Context, event *corev1.Event) bool {
+// letTaintsPass waits while the agents of a fleet write their taints: Events come after these, and
+// not all at once. It waits no longer than the context.
+func (r *Recorder) letTaintsPass(ctx context.Context) {
+	if crowd := r.crowd(); crowd > 0 && pace.Sleep(ctx, Slow) && r.isLate() {
+		pace.Sleep(ctx, crowd+pace.UpTo(crowd))
+	}
+}
+
+// write tries an Event, by requests of its own context, until the API server has answered or there
+// were too many tries. It returns false when ctx has ended and there is no answer.
+func (r *Recorder) write(ctx, requests context.Context, event *corev1.Event) bool {
 	for try := 1; ; try++ {
-		err := r.try(ctx, event)
+		isEnd := ctx.Err() != nil
+		err := r.try(requests, event)
 		switch {
 		case err == nil:
 			return true
-		case ctx.Err() != nil:
+		case isEnd && !isFinal(err):
+			r.log.Warn("events are lost with the end of the agent", "count", len(r.queue)+1, "error", err)
 			return false
 		case isFinal(err) || try == eventTries:
 			r.log.Warn("cannot write an event", "reason", event.Reason, "message", event.Message, "error", err)
 			return true
 		}
 		r.log.Warn("cannot write an event; trying again", "reason", event.Reason, "error", err)
-		// Not all agents at the same moment.
-		if !pace.Sleep(ctx, pace.UpTo(r.crowd())+pace.UpTo(2*eventPause)) {
-			return false
-		}
+		pace.Sleep(ctx, pace.UpTo(r.crowd())+pace.UpTo(2*eventPause)) // not all agents at the same moment
 	}
 }
 
@@ -194,24 +189,6 @@ func isFinal(err error) bool {
 	}
 	code := status.Status().Code
 	return code < http.StatusInternalServerError && code != http.StatusTooManyRequests
-}
-
-// flush writes what is left, the Event that was interrupted first, as long as the
-// API server takes it.
-func (r *Recorder) flush(ctx context.Context, interrupted *corev1.Event) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
-	defer cancel()
-	for event := interrupted; ; {
-		if event != nil {
-			if err := r.try(ctx, event); err != nil && !isFinal(err) {
-				r.log.Warn("events are lost with the end of the agent", "count", len(r.queue)+1, "error", err)
-				return
-			}
-		}
-		if event = r.next(); event == nil {
-			return
-		}
-	}
 }
 
 // Announce writes a warning Event about the Node before it returns. A Recorder
