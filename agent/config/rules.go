@@ -74,7 +74,7 @@ func (c *Config) base(graver decide.Rule) (decide.Rule, bool) {
 	return c.Rules[i], true
 }
 
-func (c *Config) validateRules(at *field.Path) (errs field.ErrorList) {
+func (c *Config) validateRules(at *field.Path) field.ErrorList {
 	if most := c.maxRules(); len(c.Rules) > most {
 		return field.ErrorList{field.TooMany(at, len(c.Rules), most)}
 	}
@@ -84,20 +84,20 @@ func (c *Config) validateRules(at *field.Path) (errs field.ErrorList) {
 			length += len(rule.Taint.Key)
 		}
 	}
-	if length > maxKeys {
-		errs = append(errs, field.TooLong(at, "", maxKeys))
-	}
+	var no refusals
+	no.when(length > maxKeys, field.TooLong(at, "", maxKeys))
 	for i, rule := range c.Rules {
-		errs = append(errs, oneOf(rule.Condition, at.Index(i).Child("condition"), c.Names()...)...)
-		errs = append(errs, validateRule(rule, at.Index(i))...)
-		errs = append(errs, validateTaint(rule.Taint, at.Index(i).Child("taint"))...)
-		errs = append(errs, c.validateReasons(rule, at.Index(i).Child("reasons"))...)
-		errs = append(errs, c.validateBeside(rule, at.Index(i))...)
-		for j, earlier := range c.Rules[:i] { // the later one may be a default rule, which is not in the file
-			errs = append(errs, validateTwo(earlier, rule, at.Index(j), at.Index(i))...)
+		here := at.Index(i)
+		no.also(oneOf(rule.Condition, here.Child("condition"), c.Names()...))
+		no.also(validateRule(rule, here))
+		no.also(validateTaint(rule.Taint, here.Child("taint")))
+		no.also(c.validateReasons(rule, here.Child("reasons")))
+		no.also(c.validateBeside(rule, here))
+		for j, earlier := range c.Rules[:i] {
+			no.also(validateTwo(earlier, rule, at.Index(j), here))
 		}
 	}
-	return errs
+	return no.errs
 }
 
 // validateRule refuses parts of a rule that do not go together. A taint that waits for a removal
@@ -111,49 +111,31 @@ func validateRule(r decide.Rule, at *field.Path) field.ErrorList {
 	if isCritical {
 		effects = []taints.Effect{taints.NoExecute}
 	}
-	errs := slices.Concat(
-		oneOf(r.Clear, at.Child("clear"), decide.ClearAutomatic, decide.ClearManual),
-		oneOf(r.Level.String(), at.Child("level"), probes.Degraded.String(), probes.Critical.String()),
-		oneOf(pair.Effect, at.Child("taint", "effect"), effects...))
-	for _, no := range []struct {
-		isSo       bool
-		field, why string
-	}{
-		{switchesOff(r) && (hasMore || isValue || pair.Key != "" || r.Taint.Value != ""), "taint", "the effect None switches the default rule off: only condition and level go with it"},
-		{!isCritical && pair.Effect == taints.NoExecute, "taint", "the effect NoExecute evicts pods and goes with level Critical only"},
-		{isManual && isCritical, "clear", "manual goes with level Degraded only: a taint that evicts would keep its eviction slot"},
-		{isManual && isReconciled, "clear", "manual needs a key of your own: the control plane removes " + pair.String()},
-		{isValue && isCritical, "severity", "goes with level Degraded only"},
-		{isValue && hasMore, "severity", "the rule without severity has the reasons, and says who removes the taint"},
-		{isValue && isOfControlPlane(pair.Key), "severity", "needs a key of your own: " + pair.Key + " belongs to the control plane"},
-	} {
-		if no.isSo {
-			errs = append(errs, field.Forbidden(at.Child(no.field), no.why))
-		}
-	}
-	return errs
+	taint, clear, severity := at.Child("taint"), at.Child("clear"), at.Child("severity")
+	var no refusals
+	no.also(oneOf(r.Clear, clear, decide.ClearAutomatic, decide.ClearManual))
+	no.also(oneOf(r.Level.String(), at.Child("level"), probes.Degraded.String(), probes.Critical.String()))
+	no.also(oneOf(pair.Effect, taint.Child("effect"), effects...))
+	no.when(switchesOff(r) && (hasMore || isValue || pair.Key != "" || r.Taint.Value != ""), field.Forbidden(taint, "the effect None switches the default rule off: only condition and level go with it"))
+	no.when(!isCritical && pair.Effect == taints.NoExecute, field.Forbidden(taint, "the effect NoExecute evicts pods and goes with level Critical only"))
+	no.when(isManual && isCritical, field.Forbidden(clear, "manual goes with level Degraded only: a taint that evicts would keep its eviction slot"))
+	no.when(isManual && isReconciled, field.Forbidden(clear, "manual needs a key of your own: the control plane removes "+pair.String()))
+	no.when(isValue && isCritical, field.Forbidden(severity, "goes with level Degraded only"))
+	no.when(isValue && hasMore, field.Forbidden(severity, "the rule without severity has the reasons, and says who removes the taint"))
+	no.when(isValue && isOfControlPlane(pair.Key), field.Forbidden(severity, "needs a key of your own: "+pair.Key+" belongs to the control plane"))
+	return no.errs
 }
 
 // validateTaint refuses impossible taints and other programs' keys.
-func validateTaint(t decide.Taint, at *field.Path) (errs field.ErrorList) {
+func validateTaint(t decide.Taint, at *field.Path) field.ErrorList {
 	if t.Effect == NoTaint {
 		return nil
 	}
-	for _, msg := range validation.IsQualifiedName(t.Key) {
-		errs = append(errs, field.Invalid(at.Child("key"), t.Key, msg))
-	}
-	for _, msg := range validation.IsValidLabelValue(t.Value) {
-		errs = append(errs, field.Invalid(at.Child("value"), t.Value, msg))
-	}
-	return append(errs, notReserved(t.Key, at.Child("key"))...)
-}
-
-// notReserved refuses keys that taintlet never writes and never removes.
-func notReserved(key string, at *field.Path) field.ErrorList {
-	if owner := taints.Reserved(key); owner != "" {
-		return field.ErrorList{field.Forbidden(at, key+" belongs to "+owner)}
-	}
-	return nil
+	var no refusals
+	no.invalid(at.Child("key"), t.Key, "", validation.IsQualifiedName(t.Key))
+	no.invalid(at.Child("value"), t.Value, "", validation.IsValidLabelValue(t.Value))
+	no.when(taints.Reserved(t.Key) != "", field.Forbidden(at.Child("key"), t.Key+" belongs to "+taints.Reserved(t.Key)))
+	return no.errs
 }
 
 // validateReasons refuses a reason that no sample can have. Those of conditions that others
@@ -164,28 +146,25 @@ func (c *Config) validateReasons(r decide.Rule, at *field.Path) field.ErrorList 
 		if known := condition.Reasons; len(known) > 0 {
 			return oneOf(reason, at, known...)
 		}
-		if !probes.IsReason(reason) {
-			return field.ErrorList{field.Invalid(at, reason, "must be a reason: letters, digits, _ , and :, such as TaskHung, at most 64")}
-		}
-		return nil
+		var no refusals
+		no.when(!probes.IsReason(reason), field.Invalid(at, reason, "must be a reason: letters, digits, _ , and :, such as TaskHung, at most 64"))
+		return no.errs
 	})
 }
 
 // validateBeside refuses a rule that another rule or a bound must be there for. Critical evicts,
 // and must leave the Node with a taint on the way down.
-func (c *Config) validateBeside(rule decide.Rule, at *field.Path) (errs field.ErrorList) {
-	if _, found := c.base(rule); rule.IsGraver() && !found && !switchesOff(rule) {
-		errs = append(errs, field.Invalid(at.Child("severity"), rule.Severity, fmt.Sprintf("changes the value of a taint; a rule for %s %s without severity must ask for %s", rule.Condition, rule.Level, rule.Taint.Pair())))
-	}
-	if slices.ContainsFunc(c.SoftRules, func(early decide.Rule) bool { return early.Taint.Pair() == rule.Taint.Pair() }) {
-		errs = append(errs, field.Forbidden(at.Child("taint"), rule.Taint.Pair().String()+" is an early taint"))
-	}
+func (c *Config) validateBeside(rule decide.Rule, at *field.Path) field.ErrorList {
+	_, hasBase := c.base(rule)
+	isEarly := slices.ContainsFunc(c.SoftRules, func(early decide.Rule) bool { return early.Taint.Pair() == rule.Taint.Pair() })
+	var no refusals
+	no.when(rule.IsGraver() && !hasBase && !switchesOff(rule), field.Invalid(at.Child("severity"), rule.Severity,
+		fmt.Sprintf("changes the value of a taint; a rule for %s %s without severity must ask for %s", rule.Condition, rule.Level, rule.Taint.Pair())))
+	no.when(isEarly, field.Forbidden(at.Child("taint"), rule.Taint.Pair().String()+" is an early taint"))
 	if rule.Level != probes.Critical {
-		return errs
+		return no.errs
 	}
-	if c.Eviction.Slots == 0 {
-		errs = append(errs, field.Forbidden(at.Child("level"), "Critical evicts pods and needs a bound: eviction.slots is 0"))
-	}
+	no.when(c.Eviction.Slots == 0, field.Forbidden(at.Child("level"), "Critical evicts pods and needs a bound: eviction.slots is 0"))
 	bare := slices.Clone(rule.Reasons)
 	if len(bare) == 0 {
 		bare = []string{""} // all
@@ -195,27 +174,23 @@ func (c *Config) validateBeside(rule decide.Rule, at *field.Path) (errs field.Er
 			bare = slices.DeleteFunc(bare, other.Covers)
 		}
 	}
-	if len(bare) > 0 {
-		errs = append(errs, field.Required(at.Child("level"), fmt.Sprintf("Critical comes after Degraded: a rule for %s Degraded is needed too, for %s", rule.Condition, cmp.Or(strings.Join(bare, ", "), "all reasons"))))
-	}
-	return errs
+	no.when(len(bare) > 0, field.Required(at.Child("level"), fmt.Sprintf("Critical comes after Degraded: a rule for %s Degraded is needed too, for %s", rule.Condition, cmp.Or(strings.Join(bare, ", "), "all reasons"))))
+	return no.errs
 }
 
 // validateTwo refuses two rules for one pair, two rules for Critical or without reasons of a
 // condition and level, and two taints that wait for a removal, because it would not be clear which
-// fault a removal acknowledges.
-func validateTwo(earlier, later decide.Rule, atEarlier, at *field.Path) (errs field.ErrorList) {
-	if earlier.Taint.Pair() == later.Taint.Pair() && earlier.Severity == later.Severity && !switchesOff(later) {
-		errs = append(errs, field.Invalid(atEarlier.Child("taint"), later.Taint.Pair().String(), fmt.Sprintf("the rule for %s %s asks for it too", later.Condition, later.Level)))
-	}
+// fault a removal acknowledges. The later rule may be a default rule, which is not in the file.
+func validateTwo(earlier, later decide.Rule, atEarlier, at *field.Path) field.ErrorList {
+	pair := later.Taint.Pair()
+	var no refusals
+	no.when(earlier.Taint.Pair() == pair && earlier.Severity == later.Severity && !switchesOff(later),
+		field.Invalid(atEarlier.Child("taint"), pair.String(), fmt.Sprintf("the rule for %s %s asks for it too", later.Condition, later.Level)))
 	if earlier.Condition != later.Condition || earlier.IsGraver() || later.IsGraver() {
-		return errs
+		return no.errs
 	}
-	if earlier.Clear == decide.ClearManual && later.Clear == decide.ClearManual {
-		errs = append(errs, field.Forbidden(at.Child("clear"), "another rule for "+string(later.Condition)+" has manual too; one may have it"))
-	}
-	if isNarrow := len(earlier.Reasons)+len(later.Reasons) > 0; earlier.Level == later.Level && (!isNarrow || later.Level == probes.Critical) {
-		errs = append(errs, field.Duplicate(at, string(later.Condition)+" "+later.Level.String()))
-	}
-	return errs
+	isNarrow := len(earlier.Reasons)+len(later.Reasons) > 0
+	no.when(earlier.Clear == decide.ClearManual && later.Clear == decide.ClearManual, field.Forbidden(at.Child("clear"), "another rule for "+string(later.Condition)+" has manual too; one may have it"))
+	no.when(earlier.Level == later.Level && (!isNarrow || later.Level == probes.Critical), field.Duplicate(at, string(later.Condition)+" "+later.Level.String()))
+	return no.errs
 }
