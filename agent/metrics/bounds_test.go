@@ -80,7 +80,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	m := New("test")
 	fill(t, m, hostileTexts(2000))
 	bounds := map[string]int{ // all others: 4 conditions with 5 series each
-		"taintlet_taints_lost_total": 4 * (maxManagers + 1),
+		"taintlet_taints_lost_total": 4 * (len(knownManagers()) + 1),
 	}
 	for _, unit := range []string{"bytes", "seconds", "ratio", "items"} {
 		bounds["taintlet_input_"+unit] = 4 * maxInputs

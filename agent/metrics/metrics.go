@@ -28,8 +28,6 @@ type Metrics struct {
 
 	samples, changes, writes, lost *prometheus.CounterVec
 
-	managers map[string]bool // that lost has a series of
-
 	mu sync.Mutex
 	told
 }
@@ -54,7 +52,7 @@ type sample struct {
 
 // New returns the metrics of an agent of that version.
 func New(version string) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry(), gauges: newScraped(), managers: map[string]bool{}, told: told{sampled: map[probes.Condition]sample{}}}
+	m := &Metrics{registry: prometheus.NewRegistry(), gauges: newScraped(), told: told{sampled: map[probes.Condition]sample{}}}
 	s := &m.counters
 	m.samples = s.counters("probe_samples_total", "Samples of the condition by the level that they found.", "condition", "level")
 	m.changes = s.counters("condition_changes_total", "Changes of the decided level.", "condition", "to")
@@ -84,9 +82,8 @@ func (m *Metrics) Configured(cfg *config.Config) {
 			m.samples.WithLabelValues(string(c), level.String())
 			m.changes.WithLabelValues(string(c), level.String())
 		}
-		m.lost.WithLabelValues(string(c), other)
-		for _, manager := range knownManagers() {
-			m.lost.WithLabelValues(string(c), m.managerLabel(manager))
+		for _, manager := range append(knownManagers(), other) {
+			m.lost.WithLabelValues(string(c), manager)
 		}
 	}
 }
@@ -130,43 +127,22 @@ func (m *Metrics) Noticed(n decide.Notice) {
 	case decide.LevelChanged:
 		m.changes.WithLabelValues(string(n.Condition), n.To.String()).Inc()
 	case decide.TaintLost:
-		m.lost.WithLabelValues(string(n.Condition), m.countedAs(n.By)).Inc()
+		by := other // an Event has the name
+		if slices.Contains(knownManagers(), n.By) {
+			by = n.By
+		}
+		m.lost.WithLabelValues(string(n.Condition), by).Inc()
 	}
 }
 
-// knownManagers are the field managers that remove taints most often. Empty: the API
-// server does not know who removed the last taint of a Node.
+// knownManagers are the field managers that remove taints most often, which have series of their
+// own: the names of others have no bound. Empty: the API server does not know who removed the last
+// taint of a Node.
 func knownManagers() []string {
 	return []string{
 		"", "kubectl-taint", "kubectl-edit", "kubectl-patch", "kubectl-replace", "kubectl-client-side-apply", "kubectl",
 		"kube-controller-manager", "cloud-controller-manager", "kubelet", "cluster-autoscaler", "karpenter",
 	}
-}
-
-// maxManagers bounds the time series that others can make by their names.
-const maxManagers = 24
-
-// countedAs returns the label under which a removal is counted. The series of a field
-// manager that is new begins at 0 with its first removal, which is counted under other:
-// increase() cannot see a series that begins at 1.
-func (m *Metrics) countedAs(manager string) string {
-	if m.managers[manager] {
-		return label(manager)
-	}
-	if of := m.managerLabel(manager); of != other {
-		for _, c := range m.names {
-			m.lost.WithLabelValues(string(c), of)
-		}
-	}
-	return other
-}
-
-func (m *Metrics) managerLabel(name string) string {
-	if !m.managers[name] && len(m.managers) == maxManagers {
-		return other
-	}
-	m.managers[name] = true
-	return label(name)
 }
 
 // Wrote counts a try to write the Node.
