@@ -81,17 +81,13 @@ func TestDecodeRefuses(t *testing.T) {
 		"no header":                  {"memory: {}\n", []string{"apiVersion", "kind", config.APIVersion}},
 		"newer version":              {"apiVersion: taintlet.dev/v2\nkind: TaintletConfiguration\n", []string{"apiVersion", "taintlet.dev/v2", "v1alpha1"}},
 		"unknown field":              {header + "memory:\n  availablePercnt: 5\n", []string{`memory.availablePercnt: Forbidden: unknown field`}},
-		"wrong case":                 {header + "Memory: {}\n", []string{`Memory: Forbidden: unknown field; did you mean memory?`}},
 		"a typing error":             {header + "memory: {availablePercents: 5}\n", []string{`memory.availablePercents: Forbidden: unknown field; did you mean availablePercent?`}},
-		"a typing error in a list":   {header + "rules: [{conditions: DiskPressure}]\n", []string{`rules[0].conditions: Forbidden: unknown field; did you mean condition?`}},
 		"a typing error in a taint":  {header + "rules: [{taint: {Effects: None}}]\n", []string{`rules[0].taint.Effects: Forbidden: unknown field; did you mean effect?`}},
 		"types and values":           {header + "memory: {period: 5, availablePercent: 500, availablePercents: 5}\ndisk: {debounce: {samples: 99}}\n", []string{"memory.period: Invalid value: 5", "memory.availablePercent: Invalid value: 500", "did you mean availablePercent", "disk.debounce.samples: Invalid value: 99"}},
 		"doubled field":              {header + "memory: {}\nmemory: {}\n", []string{`"memory" already set`}},
 		"wrong type":                 {header + "memory:\n  availablePercent: lots\n", []string{"memory.availablePercent", "lots", "must be a number"}},
 		"a value without quotes":     {header + "rules:\n" + rule("DiskPressure", "Degraded", "a", "NoSchedule") + "- {condition: PIDPressure, level: Degraded, taint: {key: b, value: 950, effect: NoSchedule}}\n", []string{"rules[1].taint.value: Invalid value: 950: must be text; put it in quotes: \"950\""}},
-		"a value that is no text":    {header + "rules:\n- {condition: PIDPressure, level: Degraded, taint: {key: b, value: true, effect: NoSchedule}}\n", []string{"rules[0].taint.value: Invalid value: true", "\"true\""}},
 		"two wrong types":            {header + "pid: {usedPercent: x}\nheartbeat: 5\n", []string{"pid.usedPercent: Invalid value: \"x\": must be a number", "heartbeat: Invalid value: 5: must be a duration such as 30s"}},
-		"a duration without unit":    {header + "network: {period: 5}\n", []string{"network.period: Invalid value: 5: must be a duration"}},
 		"half a sample":              {header + "disk: {debounce: {samples: 1.5}}\n", []string{"disk.debounce.samples: Invalid value: 1.5: must be a whole number"}},
 		"no amount":                  {header + "memory: {availableBytes: 5 Mi}\n", []string{"memory.availableBytes: Invalid value: \"5 Mi\": must be an amount such as 100Mi"}},
 		"no list":                    {header + "disk: {paths: /}\n", []string{"disk.paths: Invalid value: \"/\": must be a list"}},
@@ -99,31 +95,20 @@ func TestDecodeRefuses(t *testing.T) {
 		"no truth":                   {header + "eviction: {controlPlane: maybe}\n", []string{"eviction.controlPlane: Invalid value: \"maybe\": must be true or false"}},
 		"a number for a level":       {header + "rules:\n- {condition: PIDPressure, level: 3, taint: {key: b, effect: NoSchedule}}\n", []string{"rules[0].level: Invalid value: 3: must be Degraded or Critical"}},
 		"negative threshold":         {header + "memory:\n  availablePercent: -1\n", []string{"memory.availablePercent", "-1", "0 to 100"}},
-		"negative bytes":             {header + "memory:\n  availableBytes: -1Mi\n", []string{"memory.availableBytes", "-1Mi"}},
-		"threshold over 100":         {header + "disk:\n  inodesPercent: 101\n", []string{"disk.inodesPercent", "101"}},
 		"not a number":               {header + "pid:\n  usedPercent: .nan\n", []string{"NaN"}},
 		"never clears":               {header + "memory:\n  availablePercent: 80\n", []string{"memory.availablePercent", "never clear", "debounce.clearFactor, 1.5, times 80 %"}},
-		"factor below one":           {header + "disk: {debounce: {clearFactor: 0.5}}\n", []string{"disk.debounce.clearFactor", "1 to 10"}},
 		"period too short":           {header + "memory:\n  period: 1ms\n", []string{"memory.period", "1ms", "250ms"}},
-		"negative clearAfter":        {header + "pid:\n  debounce:\n    clearAfter: -1s\n", []string{"pid.debounce.clearAfter", "-1s"}},
 		"max below clearAfter":       {header + "pid:\n  debounce:\n    maxClearAfter: 1s\n", []string{"pid.debounce.maxClearAfter", "2m0s"}},
 		"more bad than looked":       {header + "network:\n  debounce:\n    badSamples: 6\n", []string{"network.debounce.badSamples", "6"}},
 		"a debounce of all":          {header + "debounce: {samples: 40, badSample: 1}\n", []string{`debounce.samples: Invalid value: 40: must be 1 to 32`, `debounce.badSample: Forbidden: unknown field`}},
-		"a wrong debounce of all":    {header + "debounce: {clearAfter: 40}\n", []string{`debounce.clearAfter: Invalid value: 40: must be a duration`}},
 		"unknown class":              {header + "network:\n  disabledClasses: [dns, icmp]\n", []string{"network.disabledClasses[1]", `"icmp"`, `"route", "self", "api", "local", "pods", "dns", "peers", "conntrack"`}},
-		"doubled class":              {header + "network:\n  disabledClasses: [dns, dns]\n", []string{"network.disabledClasses[1]", "Duplicate"}},
-		"too many classes":           {header + "network:\n  disabledClasses: [" + strings.Repeat("dns, ", 9) + "]\n", []string{"network.disabledClasses", "at most 8"}},
 		"a start-up taint in full":   {header + "startup: {taint: \"example.com/starting:NoSchedule\"}\n", []string{`startup.taint: Invalid value: "example.com/starting:NoSchedule": must be the key of a taint, without value and effect`}},
 		"a repair in full":           {header + "repair: {after: 25h, reasons: {CutOff: 1s}}\n", []string{`repair.after: Invalid value: "25h": must be 0s to 24h`, `repair.reasons: Forbidden: unknown field`}},
 		"a reserved start-up taint":  {header + "startup: {taint: node.kubernetes.io/not-ready}\n", []string{"startup.taint: Forbidden: node.kubernetes.io/not-ready belongs to the control plane"}},
 		"a start-up taint of a rule": {header + "startup: {taint: taintlet.dev/disk-pressure}\n", []string{"startup.taint: Forbidden: taintlet.dev/disk-pressure is a key of a rule or of a stand-in"}},
 		"other keys":                 {header + "keys: Private\n", []string{`keys: Unsupported value: "Private": supported values: "WellKnown", "Own"`}},
-		"brake over 100 %":           {header + "fleetBrake: {percent: 101}\n", []string{"fleetBrake.percent"}},
-		"no burst":                   {header + "writeBudget: {interval: 0s}\n", []string{"writeBudget.interval", "1s to 24h"}},
 		"relative path":              {header + "disk:\n  paths: [var]\n", []string{"disk.paths[0]", "absolute"}},
 		"doubled path":               {header + "disk:\n  paths: [/, /]\n", []string{"disk.paths[1]", "Duplicate"}},
-		"stall over 100":             {header + "memory:\n  stalledPercent: 120\n", []string{"memory.stalledPercent", "120"}},
-		"relative directory":         {header + "disk:\n  writeProbe: {directory: tmp}\n", []string{"disk.writeProbe.directory", "absolute"}},
 		"no path":                    {header + "disk:\n  paths: []\n", []string{"disk.paths"}},
 		"heartbeat too often":        {header + "heartbeat: 1s\n", []string{"heartbeat", "1m to 8h"}},
 		"key prefix":                 {header + "keyPrefix: Not_DNS\n", []string{"keyPrefix"}},
@@ -136,8 +121,6 @@ func TestDecodeRefuses(t *testing.T) {
 		"Critical switched off":      {header + "eviction: {slots: 1}\nrules:\n- {condition: MemoryPressure, level: Critical, taint: {effect: None}}\n", []string{"rules[0].taint.effect", `"NoExecute"`}},
 		"None with a key":            {header + "rules:\n- {condition: MemoryPressure, level: Degraded, taint: {key: a, effect: None}}\n", []string{"rules[0].taint: Forbidden: the effect None switches the default rule off"}},
 		"Critical without NoExecute": {header + "eviction: {slots: 1}\nrules:\n" + rule("MemoryPressure", "Critical", "a", "NoSchedule"), []string{"rules[0].taint.effect", `"NoExecute"`}},
-		"too many slots":             {header + "eviction: {slots: 101}\n", []string{"eviction.slots", "must be 0 to 100"}},
-		"no cooldown":                {header + "eviction: {cooldown: 0s}\n", []string{"eviction.cooldown", "1s"}},
 		"unknown effect":             {header + "rules:\n" + rule("MemoryPressure", "Degraded", "a", "Never"), []string{"rules[0].taint.effect", "Never", "NoSchedule"}},
 		"Degraded evicts":            {header + "rules:\n" + rule("MemoryPressure", "Degraded", "a", "NoExecute"), []string{"rules[0].taint: Forbidden: the effect NoExecute evicts pods", "Critical only"}},
 		"no effect":                  {header + "rules:\n- {condition: MemoryPressure, level: Degraded, taint: {key: a}}\n", []string{"rules[0].taint.effect"}},
@@ -175,20 +158,6 @@ func TestDecodeRefuses(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestLoadNamesTheFile(t *testing.T) {
-	missing := filepath.Join(t.TempDir(), "absent.yaml")
-	if _, err := config.HostSchema().Load(missing); err == nil || !strings.Contains(err.Error(), missing) {
-		t.Errorf("missing file: %v", err)
-	}
-	broken := filepath.Join(t.TempDir(), "broken.yaml")
-	if err := os.WriteFile(broken, []byte("kind: ["), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := config.HostSchema().Load(broken); err == nil || !strings.Contains(err.Error(), broken) {
-		t.Errorf("broken file: %v", err)
 	}
 }
 
@@ -240,7 +209,7 @@ func TestAWrongTypeIsReportedAlone(t *testing.T) {
 func TestReloaderDecodesChangesOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	load := config.HostSchema().Reloader(path)
-	if _, err := load(); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := load(); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), path) {
 		t.Errorf("without a file: %v", err)
 	}
 	var hashes []string
@@ -255,7 +224,7 @@ func TestReloaderDecodesChangesOnly(t *testing.T) {
 		switch {
 		case first != second || firstErr != secondErr: //nolint:errorlint // the same error, not one like it
 			t.Errorf("%q was decoded twice: %v, %v", c.text, firstErr, secondErr)
-		case c.err != "" && (firstErr == nil || !strings.Contains(firstErr.Error(), c.err)):
+		case c.err != "" && (firstErr == nil || !strings.Contains(firstErr.Error(), path+": "+c.err)):
 			t.Errorf("%q: %v, want %s", c.text, firstErr, c.err)
 		case c.err == "" && firstErr != nil:
 			t.Errorf("%q: %v", c.text, firstErr)

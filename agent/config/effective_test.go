@@ -1,8 +1,6 @@
 package config_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,26 +10,17 @@ import (
 // The effective configuration is a file that means the same, has every field, and
 // marks what the file at hand sets.
 func TestEffective(t *testing.T) {
-	folder := t.TempDir()
-	load := func(text string) (*config.Config, string) {
-		t.Helper()
-		path := filepath.Join(folder, "config.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		cfg, err := config.HostSchema().Load(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return cfg, config.HostSchema().Effective(cfg)
-	}
-	cfg, text := load(header + `
+	cfg, err := config.HostSchema().Decode([]byte(header + `
 memory: {availablePercent: 7, availableBytes: 100Mi, debounce: {clearAfter: 30s}}
 disk: {paths: [/], writeProbe: {directory: /scratch}}
 eviction: {slots: 1}
 rules:
 - {condition: MemoryPressure, level: Degraded, taint: {key: example.com/a, value: "950", effect: NoSchedule}}
-`)
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := config.HostSchema().Effective(cfg)
 	for _, want := range []string{
 		"\n  availablePercent: 7  # set; default: 5\n", "\n  availableBytes: 100Mi  # set; the default too\n", "\n    clearAfter: 30s  # set; default: 2m0s\n",
 		"\n  paths:  # set; 3 by default\n  - /\n", "\n    directory: /scratch  # set; default: \"\"\n", "\n  slots: 1  # set; default: 0\n", "\n  disabledClasses: []\n",
@@ -44,17 +33,18 @@ rules:
 	if got := strings.Count(text, "# set"); got != 7 {
 		t.Errorf("%d fields are marked", got)
 	}
-	again, _ := load(text)
-	if got, want := everything(t, again), everything(t, cfg); got != want {
-		t.Errorf("read again it is\n%s\nand was\n%s", got, want)
+	for _, cfg := range []*config.Config{cfg, config.Default()} {
+		text = config.HostSchema().Effective(cfg)
+		again, err := config.HostSchema().Decode([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := everything(t, again), everything(t, cfg); got != want {
+			t.Errorf("read again it is\n%s\nand was\n%s", got, want)
+		}
 	}
-	builtIn := config.HostSchema().Default()
-	if text = config.HostSchema().Effective(builtIn); strings.Contains(text, "#") {
+	if strings.Contains(text, "#") {
 		t.Errorf("the default has marks:\n%s", text)
-	}
-	again, _ = load(text)
-	if got, want := everything(t, again), everything(t, builtIn); got != want {
-		t.Errorf("read again the default is\n%s\nand was\n%s", got, want)
 	}
 	for _, name := range fieldsOf(t, documentedFile(t)) {
 		if !strings.Contains(text, name+":") {

@@ -13,6 +13,7 @@ func FuzzConfiguration(f *testing.F) {
 	const header = "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\n"
 	for _, text := range []string{
 		"", header, header + "memory: {availablePercent: 7}\nheartbeat: 10m\n", "{}", "null", "[]",
+		header + "rules: []\n", header + "rules:\n- {condition: PIDPressure, level: Degraded, taint: {effect: None}}\n",
 		header + "rules:\n- {condition: MemoryPressure, level: Critical, taint: {key: example.com/a, effect: NoExecute}}\n",
 		header + "conditions:\n- {type: KernelDeadlock, staleAfter: 10m}\nmemory: {availableBytes: 1Gi}\n",
 		header + "overrides: [{nodeSelector: {pool: batch, \"on\": \"\"}, memory: {period: null}, rules: []}]\n",

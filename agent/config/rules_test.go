@@ -87,29 +87,6 @@ func TestRulesAreReplacedOneByOne(t *testing.T) {
 	}
 }
 
-// A configuration that is shown as a whole means the same when it is read again, also
-// with a default that is switched off.
-func TestSwitchedOffIsShown(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "config.yaml")
-	for _, text := range []string{header + "rules: []\n", header + "rules:\n- {condition: PIDPressure, level: Degraded, taint: {effect: None}}\n"} {
-		var shown string
-		for i := range 2 {
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			cfg, err := config.HostSchema().Load(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			effective := config.HostSchema().Effective(cfg)
-			if got := strings.Join(pairsAsked(cfg), "\n"); i == 1 && got != shown {
-				t.Errorf("%s is read again as\n%s", text, got)
-			}
-			shown, text = strings.Join(pairsAsked(cfg), "\n"), effective
-		}
-	}
-}
-
 // examples are the documents in which people find rules to copy.
 func examples(t *testing.T) []string {
 	t.Helper()
