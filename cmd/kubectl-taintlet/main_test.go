@@ -53,7 +53,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"version"}, 0, "taintlet ", ""},
 		{[]string{"--version"}, 0, "kubectl taintlet version ", ""},
 		{[]string{"completion", "sh"}, 2, "", `unknown command "sh" for "kubectl taintlet completion"`},
-		{[]string{"config", "--default"}, 0, "# The built-in configuration:\nkind: TaintletConfiguration\n", ""},
+		{[]string{"config", "--default"}, 0, "# The built-in configuration:\napiVersion: taintlet.dev/v1alpha1\n", ""},
 		{[]string{"config"}, 1, "", "no cluster is known: give --kubeconfig, set KUBECONFIG, or run in a pod; --default shows the built-in"},
 		{[]string{"config", "n1", "--default"}, 2, "", "only one of them"},
 		{[]string{"cleanup", "all"}, 1, "", "no cluster is known"},
