@@ -131,6 +131,13 @@ BENCH ?=
 bench: controlplane ## what taintlet costs beside node_exporter, and how soon it is beside a kubelet, into test/measure/bench/results (30 minutes; needs root); BENCH=--short to try it
 	go run ./test/measure/bench $(BENCH)
 
+.PHONY: hotpaths
+hotpaths: ## the Go benchmarks of the agent as it is shipped into bin/hotpaths.txt, and what benchstat says of them and of the last results (10 minutes; BenchmarkRound needs root)
+	@mkdir -p bin
+	go test -run '^$$' -bench . -benchmem -count 6 -benchtime 500ms $(LEAN) ./agent/... ./probes/... | tee bin/hotpaths.txt
+	[ $$(id -u) -ne 0 ] || go test -run '^$$' -bench '^BenchmarkRound$$' -benchmem -count 6 -benchtime 500ms $(LEAN) -exec 'unshare --net --mount' ./probes/network | tee -a bin/hotpaths.txt
+	$(TOOL) benchstat last=$(lastword $(sort $(wildcard test/measure/bench/results/*.txt))) now=bin/hotpaths.txt
+
 NODES ?= 1000
 
 .PHONY: scale

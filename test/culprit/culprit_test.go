@@ -247,7 +247,11 @@ writeBudget: {interval: 1s}
 func memoryConfig(t *testing.T, r *rand.Rand) (amount int, config string) {
 	t.Helper()
 	amount = 3<<30 + r.IntN(1<<30)
-	available, total := meminfo(t, "MemAvailable"), meminfo(t, "MemTotal")
+	memory, err := process.ReadHostMemory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	available, total := float64(memory.Available), float64(memory.Total)
 	threshold, clears := available-0.6*float64(amount), available-0.25*float64(amount)
 	return amount, fmt.Sprintf(settings, number(100*threshold/total), number(clears/threshold), "85", "1.5")
 }
@@ -256,9 +260,13 @@ func memoryConfig(t *testing.T, r *rand.Rand) (amount int, config string) {
 func taskConfig(t *testing.T, r *rand.Rand) (amount int, config string) {
 	t.Helper()
 	amount = 2000 + r.IntN(1500)
-	used, limit := tasks(t)
-	threshold, clears := limit-used-0.6*float64(amount), limit-used-0.25*float64(amount)
-	return amount, fmt.Sprintf(settings, "1", "1.5", number(100-100*threshold/limit), number(clears/threshold))
+	used, limit, err := process.ReadHostTasks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := float64(limit - used)
+	threshold, clears := free-0.6*float64(amount), free-0.25*float64(amount)
+	return amount, fmt.Sprintf(settings, "1", "1.5", number(100-100*threshold/float64(limit)), number(clears/threshold))
 }
 
 func number(f float64) string { return strconv.FormatFloat(f, 'f', 4, 64) }

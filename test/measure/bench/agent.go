@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/taintlet/taintlet/test/bed"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/taintlet/taintlet/test/bed"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -22,9 +23,8 @@ const (
 )
 
 // startAgent starts the agent where the kubelet lives, and returns when it has
-// said on the Node that the host is fine. An empty configuration is the
-// built-in one.
-func (s *stage) startAgent(ctx context.Context, configuration string) (*process.Process, error) {
+// said on the Node that the host is fine.
+func (s *stage) startAgent(ctx context.Context) (*process.Process, error) {
 	identity, err := s.cluster.Config(bed.User)
 	if err != nil {
 		return nil, err
@@ -33,15 +33,11 @@ func (s *stage) startAgent(ctx context.Context, configuration string) (*process.
 	if err := cluster.WriteKubeconfig(kubeconfig, identity); err != nil {
 		return nil, err
 	}
-	args := []string{"--node-name=" + nodeName, "--kubeconfig=" + kubeconfig, "--listen=127.0.0.1:0"}
-	if configuration != "" {
-		file := filepath.Join(s.dir, "agent.yaml")
-		if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
-			return nil, fmt.Errorf("write the agent's configuration: %w", err)
-		}
-		args = append(args, "--config="+file)
+	file := filepath.Join(s.dir, "agent.yaml")
+	if err := os.WriteFile(file, []byte(s.configuration()), 0o600); err != nil {
+		return nil, fmt.Errorf("write the agent's configuration: %w", err)
 	}
-	command := process.Command(s.agent, args...)
+	command := process.Command(s.agent, "--node-name="+nodeName, "--kubeconfig="+kubeconfig, "--listen=127.0.0.1:0", "--config="+file)
 	a, err := s.kubelet.StartInside("the agent", command, filepath.Join(s.dir, "agent.log"))
 	if err != nil {
 		return nil, err

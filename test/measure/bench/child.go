@@ -114,6 +114,27 @@ func (c *child) says(ctx context.Context, word string) (line string, err error) 
 	return line, err
 }
 
+// childLoad is a load that a child takes.
+type childLoad struct {
+	stage   *stage
+	name    string
+	numbers []uint64
+	child   *child
+}
+
+func (l *childLoad) approach(ctx context.Context) (err error) {
+	l.child, err = l.stage.startChild(ctx, l.name, l.numbers...)
+	return err
+}
+
+func (l *childLoad) cross(ctx context.Context) (crossing, error) { return l.child.cross(ctx) }
+
+func (l *childLoad) release() error {
+	ended := l.child
+	l.child = nil
+	return ended.end()
+}
+
 // cross tells the child to take all, and waits until it has it.
 func (c *child) cross(ctx context.Context) (crossing, error) {
 	if _, err := fmt.Fprintln(c.input); err != nil {

@@ -71,7 +71,7 @@ func (s *stage) measure(ctx context.Context, u subject, runs int) (l latency, er
 	if err := s.memory.align(); err != nil {
 		return l, err
 	}
-	a, err := s.startAgent(ctx, s.configuration())
+	a, err := s.startAgent(ctx)
 	if err != nil {
 		return l, err
 	}

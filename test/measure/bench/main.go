@@ -1,7 +1,6 @@
 // Command bench measures what taintlet costs and how soon it is, beside programs
 // that people know:
 //
-//   - its hot paths, by Go benchmarks, beside its last committed result
 //   - its memory, CPU time, sizes and starts, beside prometheus/node_exporter
 //   - how long after a threshold is crossed its taint is there, beside a kubelet
 //
@@ -10,7 +9,6 @@
 //	go run ./test/measure/bench                  # all of it, or: make bench
 //	go run ./test/measure/bench --short          # to try it: everything, quickly and badly
 //	go run ./test/measure/bench --parts kubelet --only pid --runs 3
-//	go run ./test/measure/bench --idle 10m       # what taintlet and a kubelet cost while nothing happens
 //
 // The README beside it says what is compared and how.
 package main
@@ -32,7 +30,6 @@ import (
 
 // The parts of a run, in their order.
 const (
-	hotPathsPart  = "hotpaths"
 	footprintPart = "footprint"
 	kubeletPart   = "kubelet"
 )
@@ -50,9 +47,6 @@ func main() {
 	}
 	o, err := parse(os.Args[1:])
 	os.Exit(measure.Main("bench", err, func(ctx context.Context, module string) (bool, error) {
-		if o.idle > 0 {
-			return true, measureIdle(ctx, o)
-		}
 		return true, (&bench{options: o, module: module}).parts(ctx)
 	}))
 }
@@ -61,22 +55,18 @@ type options struct {
 	parts            []string
 	short            bool
 	results          string
-	count            int
-	benchtime        time.Duration
 	warmUp, measured time.Duration
 	starts           int
 	runs             int
 	only             []string
 	notified         bool
-	idle             time.Duration
 	agent            string
-	config           string
 }
 
-func allParts() []string { return []string{hotPathsPart, footprintPart, kubeletPart} }
+func allParts() []string { return []string{footprintPart, kubeletPart} }
 
 func parse(args []string) (*options, error) {
-	o := &options{count: 6, benchtime: 500 * time.Millisecond, starts: 10}
+	o := &options{starts: 10}
 	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
 	flags.SortFlags = false
 	flags.StringSliceVar(&o.parts, "parts", allParts(), "what is measured")
@@ -87,9 +77,7 @@ func parse(args []string) (*options, error) {
 	flags.IntVar(&o.runs, "runs", 10, "how often each is measured beside the kubelet")
 	flags.StringSliceVar(&o.only, "only", subjectNames(), "what is measured beside the kubelet")
 	flags.BoolVar(&o.notified, "memcg-notification", false, "let the kernel tell the kubelet that memory crosses its threshold (off in a kubelet by default)")
-	flags.DurationVar(&o.idle, "idle", 0, "measure instead what taintlet and a kubelet cost in this time while nothing happens")
 	flags.StringVar(&o.agent, "agent", "", "the agent's binary beside the kubelet (default: built from here)")
-	flags.StringVar(&o.config, "config", "", "the agent's configuration for --idle (default: the built-in one)")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -97,7 +85,7 @@ func parse(args []string) (*options, error) {
 		return nil, fmt.Errorf("unexpected argument %q", flags.Args()[0])
 	}
 	if o.short {
-		o.count, o.benchtime, o.starts, o.runs = 1, 10*time.Millisecond, 2, 1
+		o.starts, o.runs = 2, 1
 		o.warmUp, o.measured = 5*time.Second, 20*time.Second
 	}
 	return o, o.check()
@@ -161,38 +149,27 @@ func (b *bench) parts(ctx context.Context) error {
 
 func (b *bench) measurePart(ctx context.Context, part string, f *figures) (err error) {
 	switch part {
-	case hotPathsPart:
-		f.HotPaths, err = b.measureHotPaths(ctx)
 	case footprintPart:
 		f.Footprint, err = footprint.Measure(ctx, footprint.Options{
 			Module: b.module, Commit: f.Commit, WarmUp: b.options.warmUp, Measured: b.options.measured, Starts: b.options.starts, Say: measure.Say,
 		})
 	case kubeletPart:
-		if os.Geteuid() != 0 {
-			measure.Say("left out: the kubelet, which needs root")
-			return nil
-		}
 		f.Latencies, err = measureLatencies(ctx, b.options)
 	}
 	return err
 }
 
-// write writes the results. Those of another run of this day and commit that tried
-// other parts complete them.
+// write writes the results.
 func (b *bench) write(f *figures) error {
-	tries := filepath.Join(b.module, triesFolder)
-	if err := f.completeFrom(tries); err != nil {
-		return err
-	}
 	folder := b.options.results
 	switch {
 	case folder != "":
 	case f.isComplete():
 		folder = filepath.Join(b.module, resultsFolder)
 	default:
-		folder = tries
+		folder = filepath.Join(b.module, triesFolder)
 	}
-	path, err := f.write(folder)
+	path, err := measure.Write(folder, f.Date, f, render(f))
 	if err == nil {
 		measure.Say("written to %s", path)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -77,26 +76,6 @@ type memorySample struct{ agent, kubelet int64 }
 
 func (s memorySample) nearest() int64  { return min(s.agent, s.kubelet) }
 func (s memorySample) farthest() int64 { return max(s.agent, s.kubelet) }
-
-// memory is the load that takes memory.
-type memory struct {
-	stage *stage
-	child *child
-}
-
-func (m *memory) approach(ctx context.Context) (err error) {
-	p := m.stage.memory
-	m.child, err = m.stage.startChild(ctx, takeMemory, p.kubelet, p.agent, p.gap)
-	return err
-}
-
-func (m *memory) cross(ctx context.Context) (crossing, error) { return m.child.cross(ctx) }
-
-func (m *memory) release() error {
-	ended := m.child
-	m.child = nil
-	return ended.end()
-}
 
 // memoryChild is the child that takes memory.
 func memoryChild(numbers []uint64, stdin <-chan struct{}) error {

@@ -25,7 +25,6 @@ func render(f *figures) string {
 	}
 	renderFootprint(p, f.Footprint)
 	renderLatencies(p, f.Latencies)
-	renderHotPaths(p, f.HotPaths)
 	return b.String()
 }
 
@@ -77,23 +76,6 @@ func renderRuns(p printer, l latency) {
 	for i, o := range l.Runs {
 		p("| %d | %s | %s | %s | %s | %s |\n", i+1, seconds(o.Taking), seconds(o.Own), seconds(o.Condition), seconds(o.Taint), ratio(o.Taint, o.Own))
 	}
-}
-
-func renderHotPaths(p printer, h *hotPaths) {
-	p("\n## Hot paths\n\n")
-	if h == nil {
-		p("Left out.\n")
-		return
-	}
-	if h.Against != "" {
-		p("Compared by benchstat with the last committed result.\n")
-	} else {
-		p("There is no committed result to compare with.\n")
-	}
-	if h.LeftOut != "" {
-		p("Left out: %s.\n", h.LeftOut)
-	}
-	p("\n```\n%s```\n", h.Compared)
 }
 
 // column returns one column of the runs, sorted.

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/taintlet/taintlet/test/bed"
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/taintlet/taintlet/test/bed"
 
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/kubelet"
@@ -32,8 +33,7 @@ type stage struct {
 // stage too, which is to be torn down in any case.
 func (s *stage) setUp(ctx context.Context, o *options) (err error) {
 	measure.Say("starting a control plane")
-	// Only what is idle is asked who made which request: the log costs time.
-	s.cluster, err = cluster.Start(ctx, cluster.Options{AuditLog: o.idle > 0, Progress: os.Stderr})
+	s.cluster, err = cluster.Start(ctx, cluster.Options{Progress: os.Stderr})
 	if err != nil {
 		return err
 	}
@@ -50,17 +50,20 @@ func (s *stage) setUp(ctx context.Context, o *options) (err error) {
 	if err := s.cluster.GrantAsAgent(ctx, bed.User); err != nil {
 		return err
 	}
-	if o.idle > 0 {
-		return s.startKubelet(ctx, kubelet.Options{})
-	}
 	if s.memory, err = planMemory(); err != nil {
 		return err
 	}
 	if s.tasks, err = planTasks(); err != nil {
 		return err
 	}
-	err = s.startKubelet(ctx, kubelet.Options{
-		EvictionHard:                     s.thresholds(),
+	measure.Say("starting a kubelet")
+	s.kubelet, err = kubelet.Start(ctx, s.cluster, kubelet.Options{
+		NodeName: nodeName, Progress: os.Stderr,
+		EvictionHard: map[string]string{
+			"memory.available": strconv.FormatUint(s.memory.kubelet, 10),
+			"nodefs.available": strconv.Itoa(diskPercent) + "%",
+			"pid.available":    strconv.FormatUint(s.tasks.leastFit, 10),
+		},
 		EvictionPressureTransitionPeriod: time.Second,
 		KernelMemcgNotification:          o.notified,
 	})
@@ -68,22 +71,6 @@ func (s *stage) setUp(ctx context.Context, o *options) (err error) {
 		return err
 	}
 	return s.checkWorkingSet(ctx)
-}
-
-func (s *stage) startKubelet(ctx context.Context, settings kubelet.Options) (err error) {
-	measure.Say("starting a kubelet")
-	settings.NodeName, settings.Progress = nodeName, os.Stderr
-	s.kubelet, err = kubelet.Start(ctx, s.cluster, settings)
-	return err
-}
-
-// thresholds are the kubelet's.
-func (s *stage) thresholds() map[string]string {
-	return map[string]string{
-		"memory.available": strconv.FormatUint(s.memory.kubelet, 10),
-		"nodefs.available": strconv.Itoa(diskPercent) + "%",
-		"pid.available":    strconv.FormatUint(s.tasks.leastFit, 10),
-	}
 }
 
 func (s *stage) tearDown() error {

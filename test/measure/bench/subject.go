@@ -32,12 +32,16 @@ func subjects() []subject {
 	memory := subject{
 		name: "memory", title: "memory", condition: corev1.NodeMemoryPressure,
 		controller: corev1.TaintNodeMemoryPressure, own: "bench.taintlet.dev/memory-pressure",
-		load: func(s *stage) load { return &memory{stage: s} },
+		load: func(s *stage) load {
+			return &childLoad{stage: s, name: takeMemory, numbers: []uint64{s.memory.kubelet, s.memory.agent, s.memory.gap}}
+		},
 	}
 	pid := subject{
 		name: "pid", title: "PIDs", condition: corev1.NodePIDPressure,
 		controller: corev1.TaintNodePIDPressure, own: "bench.taintlet.dev/pid-pressure",
-		load: func(s *stage) load { return &tasks{stage: s} },
+		load: func(s *stage) load {
+			return &childLoad{stage: s, name: takeTasks, numbers: []uint64{s.tasks.limit - s.tasks.leastFit}}
+		},
 	}
 	space := subject{
 		name: "disk", title: "disk", condition: corev1.NodeDiskPressure,

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
-	"strconv"
-	"strings"
 	"sync"
+
+	"github.com/taintlet/taintlet/test/process"
 )
 
 const (
@@ -31,47 +29,14 @@ type tasksPlan struct {
 func planTasks() (tasksPlan, error) {
 	p := tasksPlan{}
 	var err error
-	if p.atFirst, err = countTasks(); err != nil {
+	if p.atFirst, p.limit, err = process.ReadHostTasks(); err != nil {
 		return p, err
-	}
-	for _, setting := range []string{"pid_max", "threads-max"} {
-		text, err := os.ReadFile("/proc/sys/kernel/" + setting)
-		if err != nil {
-			return p, fmt.Errorf("read the limit of tasks: %w", err)
-		}
-		limit, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
-		if err != nil {
-			return p, fmt.Errorf("read the limit of tasks, kernel.%s: %w", setting, err)
-		}
-		if p.limit == 0 || limit < p.limit {
-			p.limit = limit
-		}
 	}
 	if p.limit < p.atFirst+2*tasksTaken {
 		return p, fmt.Errorf("this host has %d tasks of %d; it takes %d more", p.atFirst, p.limit, 2*tasksTaken)
 	}
 	p.leastFit = p.limit - p.atFirst - tasksMargin
 	return p, nil
-}
-
-// tasks is the load that takes task identifiers, with threads.
-type tasks struct {
-	stage *stage
-	child *child
-}
-
-func (t *tasks) approach(ctx context.Context) (err error) {
-	p := t.stage.tasks
-	t.child, err = t.stage.startChild(ctx, takeTasks, p.limit-p.leastFit)
-	return err
-}
-
-func (t *tasks) cross(ctx context.Context) (crossing, error) { return t.child.cross(ctx) }
-
-func (t *tasks) release() error {
-	ended := t.child
-	t.child = nil
-	return ended.end()
 }
 
 // tasksChild is the child that takes tasks.
@@ -86,7 +51,7 @@ func tasksChild(numbers []uint64, stdin <-chan struct{}) error {
 	var c crossing
 	for taken := 0; taken < tasksTaken; taken += tasksStep {
 		takeThreads(tasksStep)
-		count, err := countTasks()
+		count, _, err := process.ReadHostTasks()
 		if err != nil {
 			return err
 		}
@@ -117,23 +82,4 @@ func takeThreads(count int) {
 		}()
 	}
 	started.Wait()
-}
-
-// countTasks counts the host's processes and threads: the fourth field of
-// /proc/loadavg has those that run, and after a slash all.
-func countTasks() (uint64, error) {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return 0, fmt.Errorf("count tasks: %w", err)
-	}
-	fields := strings.Fields(string(text))
-	if len(fields) < 4 {
-		return 0, fmt.Errorf("count tasks: /proc/loadavg is %q", text)
-	}
-	_, all, _ := strings.Cut(fields[3], "/")
-	count, err := strconv.ParseUint(all, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("count tasks: /proc/loadavg is %q: %w", text, err)
-	}
-	return count, nil
 }

@@ -2,9 +2,9 @@
 // prometheus/node_exporter on the same host at the same time. Both run as a
 // DaemonSet would run them, and both are scraped every 15 s.
 //
-// With root, taintlet has peers: agents on hosts that are network namespaces
-// (test/bed), with DNS and a real control plane, so that it asks all that it
-// asks in a cluster. Without root there is one agent, on this host.
+// taintlet has peers: agents on hosts that are network namespaces (test/bed),
+// with DNS and a real control plane, so that it asks all that it asks in a
+// cluster. That needs root.
 package footprint
 
 import (
@@ -44,12 +44,13 @@ type spec struct {
 	Agent, Exporter  built
 	WarmUp, Measured time.Duration
 	Starts           int
-	// Bed: it lives in namespaces of its own.
-	Bed bool
 }
 
-// Measure builds both programs and measures them.
+// Measure builds both programs and measures them in a process that has a network of its own.
 func Measure(ctx context.Context, o Options) (f *Figures, err error) {
+	if err := bed.CheckNamespaces(); err != nil {
+		return nil, err
+	}
 	folder, err := os.MkdirTemp("", "taintlet-footprint-")
 	if err != nil {
 		return nil, err
@@ -62,19 +63,6 @@ func Measure(ctx context.Context, o Options) (f *Figures, err error) {
 	if s.Agent, s.Exporter, err = buildAll(ctx, &o, folder); err != nil {
 		return nil, err
 	}
-	if lacks := bed.CheckNamespaces(); lacks != nil {
-		o.Say("taintlet is measured without peers and without DNS in pods: %v", lacks)
-		if f, err = s.measure(ctx, o.Say); err == nil {
-			f.LeftOut = fmt.Sprintf("peers and DNS in pods: %v", lacks)
-		}
-		return f, err
-	}
-	s.Bed = true
-	return s.inside(ctx)
-}
-
-// inside measures in a process that has a network of its own.
-func (s *spec) inside(ctx context.Context) (*Figures, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
@@ -98,7 +86,7 @@ func (s *spec) inside(ctx context.Context) (*Figures, error) {
 	if err := p.Wait(); err != nil {
 		return nil, fmt.Errorf("measure in namespaces: %w", err)
 	}
-	f := &Figures{}
+	f = &Figures{}
 	return f, json.Unmarshal([]byte(said.String()), f)
 }
 

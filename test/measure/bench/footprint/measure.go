@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/taintlet/taintlet/test/bed"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/taintlet/taintlet/test/bed"
 
 	"github.com/taintlet/taintlet/test/process"
 )
@@ -36,7 +37,7 @@ func (s *spec) measure(ctx context.Context, say func(format string, args ...any)
 	first := st.hosts[0]
 	subjects := []*subject{
 		{
-			program: &f.Taintlet, port: first.agent, ready: "/readyz",
+			program: &f.Taintlet, port: bed.AgentPort, ready: "/readyz",
 			start: func() (*process.Process, error) { return st.startAgent(first) },
 			// A sample that could not tell is one too.
 			sampled: func(page string) bool {
@@ -49,7 +50,7 @@ func (s *spec) measure(ctx context.Context, say func(format string, args ...any)
 			},
 		},
 		{
-			program: &f.Exporter, port: first.exporter, ready: "/",
+			program: &f.Exporter, port: exporterPort, ready: "/",
 			start:   func() (*process.Process, error) { return st.startExporter(first) },
 			sampled: func(page string) bool { return strings.Contains(page, "node_memory_MemAvailable_bytes") },
 		},
@@ -72,7 +73,7 @@ func (p *Program) describe(b built) {
 // subject is a program that is measured.
 type subject struct {
 	program *Program
-	port    string
+	port    int
 	ready   string // the page that says that it is ready
 	start   func() (*process.Process, error)
 	sampled func(page string) bool // whether a page of metrics has a sample
@@ -86,14 +87,14 @@ type subject struct {
 func (s *stage) startAgent(h *host) (*process.Process, error) {
 	folder := s.folder(h)
 	command := process.Command(s.spec.Agent.Path, "--config="+filepath.Join(folder, "config.yaml"),
-		"--kubeconfig="+filepath.Join(folder, "kubeconfig"), "--listen="+h.listen(h.agent))
-	command.Env = s.agents.Env(h.node, h.address)
-	return h.run("the agent of "+h.node, command, filepath.Join(folder, "agent.log"))
+		"--kubeconfig="+filepath.Join(folder, "kubeconfig"), fmt.Sprintf("--listen=:%d", bed.AgentPort))
+	command.Env = s.agents.Env(h.Name, h.Address.String())
+	return h.run("the agent of "+h.Name, command, filepath.Join(folder, "agent.log"))
 }
 
 // startExporter starts node_exporter with its defaults.
 func (s *stage) startExporter(h *host) (*process.Process, error) {
-	command := process.Command(s.spec.Exporter.Path, "--web.listen-address="+h.listen(h.exporter))
+	command := process.Command(s.spec.Exporter.Path, fmt.Sprintf("--web.listen-address=:%d", exporterPort))
 	command.Env = []string{}
 	return h.run("node_exporter", command, filepath.Join(s.folder(h), "exporter.log"))
 }
@@ -114,7 +115,7 @@ func (s *stage) timeStarts(ctx context.Context, h *host, u *subject) error {
 		first, ready = append(first, sampled.Seconds()), append(ready, isReady.Seconds())
 	}
 	u.program.FirstSample, u.program.Ready = median(first), median(ready)
-	s.say("%s: first sample %.3f s after the start, ready after %.3f s; medians of %d", h.url(u.port, ""), u.program.FirstSample, u.program.Ready, s.spec.Starts)
+	s.say("%s: first sample %.3f s after the start, ready after %.3f s; medians of %d", url(u.port, ""), u.program.FirstSample, u.program.Ready, s.spec.Starts)
 	return nil
 }
 
@@ -124,13 +125,13 @@ func timeStart(ctx context.Context, h *host, u *subject, p *process.Process, beg
 	defer cancel()
 	for sampled == 0 || ready == 0 {
 		if ready == 0 {
-			if _, err = scrape(ctx, h.client, h.url(u.port, u.ready)); err == nil {
+			if _, err = scrape(ctx, h.client, url(u.port, u.ready)); err == nil {
 				ready = time.Since(began)
 			}
 		}
 		if sampled == 0 {
 			var page []byte
-			if page, err = scrape(ctx, h.client, h.url(u.port, "/metrics")); err == nil && u.sampled(string(page)) {
+			if page, err = scrape(ctx, h.client, url(u.port, "/metrics")); err == nil && u.sampled(string(page)) {
 				sampled = time.Since(began)
 			}
 		}
@@ -167,7 +168,7 @@ func (s *stage) steady(ctx context.Context, f *Figures, subjects []*subject) err
 		if _, _, err := timeStart(ctx, first, u, p, time.Now()); err != nil {
 			return err
 		}
-		u.scraper = startScraper(scraping, first.client, first.url(u.port, "/metrics"))
+		u.scraper = startScraper(scraping, first.client, url(u.port, "/metrics"))
 	}
 	s.say("%d agents and node_exporter run; %v to warm up, then %v are measured", len(s.hosts), s.spec.WarmUp, s.spec.Measured)
 	if err := process.Pause(ctx, s.spec.WarmUp); err != nil {

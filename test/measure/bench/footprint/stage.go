@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,20 +31,10 @@ type stage struct {
 
 func (s *stage) setUp(ctx context.Context) (err error) {
 	s.say("a control plane starts")
-	options := cluster.Options{Progress: os.Stderr}
-	if s.spec.Bed {
-		if s.bed, err = bed.NewNetwork(s.spec.Folder, bedHosts); err != nil {
-			return err
-		}
-		s.hosts, options.Address = hostsOf(s.bed), bed.Gateway
-	} else {
-		here, err := thisHost()
-		if err != nil {
-			return err
-		}
-		s.hosts = []*host{here}
+	if s.bed, err = bed.NewNetwork(s.spec.Folder, bedHosts); err != nil {
+		return err
 	}
-	if s.cluster, err = cluster.Start(ctx, options); err != nil {
+	if s.cluster, err = cluster.Start(ctx, cluster.Options{Progress: os.Stderr, Address: bed.Gateway}); err != nil {
 		return err
 	}
 	if err := errors.Join(s.cluster.InstallRules(ctx), s.cluster.InstallKeep(ctx)); err != nil {
@@ -53,13 +43,12 @@ func (s *stage) setUp(ctx context.Context) (err error) {
 	if s.agents, err = bed.ShippedManifest(); err != nil {
 		return err
 	}
-	for _, h := range s.hosts {
+	for _, of := range s.bed.Hosts {
+		h := newHost(of)
+		s.hosts = append(s.hosts, h)
 		if err := s.prepare(ctx, h); err != nil {
 			return err
 		}
-	}
-	if s.bed == nil {
-		return nil
 	}
 	return s.makeSlices(ctx)
 }
@@ -80,15 +69,15 @@ func (s *stage) tearDown() error {
 }
 
 // folder is where a host's files are.
-func (s *stage) folder(h *host) string { return filepath.Join(s.spec.Folder, h.node) }
+func (s *stage) folder(h *host) string { return filepath.Join(s.spec.Folder, h.Name) }
 
 // prepare registers the host's Node and writes the configuration and the identity of its
 // agent.
 func (s *stage) prepare(ctx context.Context, h *host) error {
-	if _, err := s.cluster.RegisterNode(ctx, h.node); err != nil {
+	if _, err := s.cluster.RegisterNode(ctx, h.Name); err != nil {
 		return err
 	}
-	identity, err := bed.IdentityOn(ctx, s.cluster, h.node)
+	identity, err := bed.IdentityOn(ctx, s.cluster, h.Name)
 	if err != nil {
 		return err
 	}
@@ -102,20 +91,16 @@ func (s *stage) prepare(ctx context.Context, h *host) error {
 // makeSlices makes the EndpointSlices of the agents, of the DNS pods and of the API
 // server, as controllers would.
 func (s *stage) makeSlices(ctx context.Context) error {
-	server, err := url.Parse(s.cluster.URL())
-	if err != nil {
-		return err
-	}
-	at, err := netip.ParseAddrPort(server.Host)
+	at, err := netip.ParseAddrPort(strings.TrimPrefix(s.cluster.URL(), "https://"))
 	if err != nil {
 		return err
 	}
 	agents := bed.NewSlice(bed.Namespace, "taintlet", "taintlet", "metrics", bed.AgentPort)
 	dns := bed.NewSlice(metav1.NamespaceSystem, "kube-dns", "kube-dns", "dns-tcp", bed.DNSPort)
 	own := bed.NewSlice(metav1.NamespaceDefault, "kubernetes", "kubernetes", "https", at.Port())
-	bed.AddEndpoint(own, s.hosts[0].node, at.Addr().String())
+	bed.AddEndpoint(own, s.hosts[0].Name, at.Addr().String())
 	for _, h := range s.hosts {
-		bed.AddEndpoint(agents, h.node, h.address)
+		bed.AddEndpoint(agents, h.Name, h.Address.String())
 	}
 	for _, h := range s.bed.DNS {
 		bed.AddEndpoint(dns, h.Name, bed.PodAddress(h.Number).String())
