@@ -66,3 +66,15 @@ func (c *Cluster) Requests(user string) ([]Request, error) {
 	}
 	return requests, nil
 }
+
+// Once returns each request once: a watch has an entry for its start and one for its end.
+func Once(requests []Request) (once []Request) {
+	seen := map[string]bool{}
+	for _, r := range requests {
+		if !seen[r.AuditID] {
+			seen[r.AuditID] = true
+			once = append(once, r)
+		}
+	}
+	return once
+}

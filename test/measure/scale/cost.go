@@ -1,18 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"io"
-	"net/http"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/procfs"
-	"k8s.io/client-go/rest"
+	"github.com/taintlet/taintlet/test/bed"
 )
 
 const (
@@ -133,102 +127,30 @@ func (s *stage) during(ctx context.Context, do func() error) (cost, error) {
 		return cost{}, err
 	}
 	// A collection, so that what is live counts and not what was.
-	if _, err := s.get(ctx, "/debug/pprof/heap?gc=1"); err != nil {
+	if _, err := s.cluster.Client().Discovery().RESTClient().Get().AbsPath("/debug/pprof/heap").Param("gc", "1").DoRaw(ctx); err != nil {
 		return cost{}, err
 	}
-	metrics, err := s.metrics(ctx)
-	if err != nil {
-		return cost{}, err
-	}
-	c.Live = (metrics["go_memstats_heap_alloc_bytes"] + metrics["go_memstats_stack_inuse_bytes"]) / mebibyte
-	c.Goroutines = metrics["go_goroutines"]
-	return c, nil
+	page, err := s.metrics(ctx)
+	c.Live = (bed.Metric(page, "go_memstats_heap_alloc_bytes") + bed.Metric(page, "go_memstats_stack_inuse_bytes")) / mebibyte
+	c.Goroutines = bed.Metric(page, "go_goroutines")
+	return c, err
 }
 
-// get asks the API server as the administrator.
-func (s *stage) get(ctx context.Context, path string) (string, error) {
-	client, err := rest.HTTPClientFor(s.cluster.Admin())
-	if err != nil {
-		return "", err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.cluster.URL()+path, nil)
-	if err != nil {
-		return "", err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close() //nolint:errcheck // read to its end
-	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("GET %s: %s", path, response.Status)
-	}
-	return string(body), err
+// metrics is the API server's page of metrics.
+func (s *stage) metrics(ctx context.Context) (string, error) {
+	page, err := s.cluster.Client().Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	return string(page), err
 }
 
-// metrics returns the API server's, by their text up to the value.
-func (s *stage) metrics(ctx context.Context) (map[string]float64, error) {
-	text, err := s.get(ctx, "/metrics")
-	if err != nil {
-		return nil, err
+// keepTook is how long the keep policy took for each write that it judged between two pages of
+// metrics, on average, in ms.
+func keepTook(before, after string) float64 {
+	grown := func(name string) float64 {
+		const checks, policy = "apiserver_mutating_admission_policy_check_duration_seconds_", `policy="taintlet-keep"`
+		return bed.Sum(after, checks+name, policy) - bed.Sum(before, checks+name, policy)
 	}
-	all := map[string]float64{}
-	lines := bufio.NewScanner(strings.NewReader(text))
-	lines.Buffer(nil, mebibyte)
-	for lines.Scan() {
-		name, value, found := cutLast(lines.Text(), " ")
-		if number, err := strconv.ParseFloat(value, 64); found && err == nil && !strings.HasPrefix(name, "#") {
-			all[name] = number
-		}
+	if grown("count") == 0 {
+		return 0
 	}
-	return all, lines.Err()
-}
-
-func cutLast(text, at string) (before, after string, found bool) {
-	i := strings.LastIndex(text, at)
-	if i < 0 {
-		return text, "", false
-	}
-	return text[:i], text[i+len(at):], true
-}
-
-// evaluations are how long the API server's policies took for each write that they
-// judged, on average, in ms.
-func evaluations(before, after map[string]float64) map[string]float64 {
-	const checks = "admission_policy_check_duration_seconds_"
-	sums, counts := map[string]float64{}, map[string]float64{}
-	for name, value := range after {
-		_, labels, found := strings.Cut(name, checks)
-		if !found {
-			continue
-		}
-		policy := labelOf(labels, "policy")
-		if policy == "" {
-			continue
-		}
-		grown := value - before[name]
-		switch {
-		case strings.HasPrefix(labels, "sum"):
-			sums[policy] += grown
-		case strings.HasPrefix(labels, "count"):
-			counts[policy] += grown
-		}
-	}
-	means := map[string]float64{}
-	for policy, count := range counts {
-		if count > 0 {
-			means[policy] = 1000 * sums[policy] / count
-		}
-	}
-	return means
-}
-
-func labelOf(labels, name string) string {
-	_, rest, found := strings.Cut(labels, name+`="`)
-	if !found {
-		return ""
-	}
-	value, _, _ := strings.Cut(rest, `"`)
-	return value
+	return 1000 * grown("sum") / grown("count")
 }

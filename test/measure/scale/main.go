@@ -31,7 +31,7 @@ type options struct {
 	nodes                               int
 	ramp, idle, base, restart, observed time.Duration
 	refresh, limit                      time.Duration
-	brake, stolen                       int
+	brake                               int
 	parts                               []string // empty: all
 	keep                                bool
 	partial                             string // what a full run has and this one has not
@@ -52,7 +52,6 @@ func parse(args []string) (*options, error) {
 	flags.DurationVar(&o.refresh, "refresh", 10*time.Minute, "how long the agents are observed after their EndpointSlices have changed")
 	flags.DurationVar(&o.limit, "limit", 3*time.Hour, "stop after this time, and report what was measured by then")
 	flags.StringSliceVar(&o.parts, "parts", nil, "measure these alone, in the order of a full run: "+strings.Join(partNames(), ", "))
-	flags.IntVar(&o.stolen, "stolen", 0, "measure nothing but how late a taint is beside a stolen token on so many connections; writes no results")
 	flags.BoolVar(&o.keep, "keep", false, "keep the logs")
 	flags.StringVar(&o.results, "results", "", "where results are written (default: test/measure/scale/results)")
 	if err := flags.Parse(args); err != nil {
@@ -120,9 +119,6 @@ func runAll(ctx context.Context, o *options) (holds bool, err error) {
 		return false, err
 	}
 	r := &run{stage: s, f: &figures{Origin: measure.Here(o.module), Nodes: o.nodes, Partial: o.partial, CPUs: runtime.NumCPU(), Admission: map[string]float64{}}}
-	if o.stolen > 0 {
-		return r.stolen(ctx)
-	}
 	if err := r.all(ctx); err != nil {
 		return false, err
 	}

@@ -1,11 +1,12 @@
 package main
 
 import (
-	"github.com/taintlet/taintlet/test/bed"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/taintlet/taintlet/test/bed"
 
 	"github.com/taintlet/taintlet/test/cluster"
 )
@@ -20,66 +21,48 @@ func (w window) hours() float64 { return w.To.Sub(w.From).Hours() }
 // log is the API server's audit log.
 type log []cluster.Request
 
-// readLog reads the audit log, in the order in which requests came. A watch has two entries, for its start and its end,
-// and so counts once.
+// readLog reads the audit log, in the order in which requests came.
 func (s *stage) readLog() (log, error) {
 	all, err := s.cluster.Requests("")
 	if err != nil {
 		return nil, err
 	}
-	seen, once := map[string]bool{}, log{}
-	for _, r := range all {
-		if !seen[r.AuditID] {
-			seen[r.AuditID] = true
-			once = append(once, r)
-		}
-	}
+	once := log(cluster.Once(all))
 	slices.SortFunc(once, func(a, b cluster.Request) int { return a.RequestReceivedTimestamp.Compare(b.RequestReceivedTimestamp) })
 	return once, nil
 }
 
-// of returns a user's requests within a window.
-func (l log) of(user string, w window) log {
-	var some log
+// where returns the requests for which it holds.
+func (l log) where(holds func(cluster.Request) bool) (some log) {
 	for _, r := range l {
-		if r.User.Username == user && w.has(r.RequestReceivedTimestamp) {
+		if holds(r) {
 			some = append(some, r)
 		}
 	}
 	return some
+}
+
+// of returns a user's requests within a window.
+func (l log) of(user string, w window) log {
+	return l.where(func(r cluster.Request) bool { return r.User.Username == user && w.has(r.RequestReceivedTimestamp) })
 }
 
 // only returns the requests with that verb and resource.
 func (l log) only(verb, resource string) log {
-	var some log
-	for _, r := range l {
-		if r.Verb == verb && r.Resource() == resource {
-			some = append(some, r)
-		}
-	}
-	return some
+	return l.where(func(r cluster.Request) bool { return r.Verb == verb && r.Resource() == resource })
 }
 
 // since returns of each agent what it asked for since a time of its own.
 func (l log) since(begin map[string]time.Time) log {
-	var some log
-	for _, r := range l {
-		if at, known := begin[nodeOf(r)]; known && !r.RequestReceivedTimestamp.Before(at) {
-			some = append(some, r)
-		}
-	}
-	return some
+	return l.where(func(r cluster.Request) bool {
+		at, known := begin[nodeOf(r)]
+		return known && !r.RequestReceivedTimestamp.Before(at)
+	})
 }
 
 // done returns the requests that were answered with success.
 func (l log) done() log {
-	var some log
-	for _, r := range l {
-		if r.ResponseStatus.Code/100 == 2 {
-			some = append(some, r)
-		}
-	}
-	return some
+	return l.where(func(r cluster.Request) bool { return r.ResponseStatus.Code/100 == 2 })
 }
 
 // byKind counts requests by verb and resource.
@@ -146,13 +129,7 @@ func (l log) early(all log) log {
 		early[r.AuditID] = r.RequestReceivedTimestamp.Sub(last[node]) < soonest
 		last[node] = r.RequestReceivedTimestamp
 	}
-	var some log
-	for _, r := range l {
-		if early[r.AuditID] {
-			some = append(some, r)
-		}
-	}
-	return some
+	return l.where(func(r cluster.Request) bool { return early[r.AuditID] })
 }
 
 // heartbeats is how often an hour an agent refreshes its conditions, by the time

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
@@ -57,7 +55,7 @@ func (r *run) heldNow(ctx context.Context, count int) error {
 	if err != nil {
 		return err
 	}
-	h.Policy = evaluations(before, after)[keepPolicy]
+	h.Policy = keepTook(before, after)
 	h.Seconds, h.Cores, h.APIServer, h.Cost = c.Seconds, c.Cores[cluster.ControllerManager], c.Cores[cluster.APIServer], c
 	r.later = append(r.later, func(l log) {
 		h.Patches = float64(len(l.of(controllerUser, w).only("patch", "nodes"))) / r.options.observed.Minutes()
@@ -65,11 +63,8 @@ func (r *run) heldNow(ctx context.Context, count int) error {
 	return r.timeWrites(ctx, h)
 }
 
-const (
-	keepPolicy = "taintlet-keep"
-	// untaint is how the controller removes a taint.
-	untaint = `{"spec":{"taints":null}}`
-)
+// untaint is how the controller removes a taint.
+const untaint = `{"spec":{"taints":null}}`
 
 // timeWrites times writes of the controller, which the keep policy judges, beside those of
 // an administrator, which it does not: dry runs in turn, of the first Node.
@@ -86,25 +81,14 @@ func (r *run) timeWrites(ctx context.Context, h *held) error {
 	if err != nil {
 		return err
 	}
-	took := map[kubernetes.Interface][]time.Duration{}
-	for range admissionTries {
-		for _, client := range []kubernetes.Interface{controller, r.cluster.Client()} {
-			begin := time.Now()
-			_, err := client.CoreV1().Nodes().Patch(ctx, r.nodes[0], types.MergePatchType, []byte(untaint), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-			if err != nil {
-				return fmt.Errorf("a write as the controller: %w", err)
-			}
-			took[client] = append(took[client], time.Since(begin))
-		}
+	medians, err := r.timed(ctx, types.MergePatchType, untaint, nil, controller, r.cluster.Client())
+	if err != nil {
+		return fmt.Errorf("a write as the controller: %w", err)
 	}
 	after, err := r.metrics(ctx)
 	if err != nil {
 		return err
 	}
-	median := func(all []time.Duration) float64 {
-		slices.Sort(all)
-		return float64(all[len(all)/2].Microseconds()) / 1000
-	}
-	h.Timed, h.WithPolicy, h.WithoutPolicy = evaluations(before, after)[keepPolicy], median(took[controller]), median(took[r.cluster.Client()])
+	h.Timed, h.WithPolicy, h.WithoutPolicy = keepTook(before, after), medians[0], medians[1]
 	return nil
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
-	"github.com/taintlet/taintlet/test/bed"
 	"maps"
 	"slices"
+
+	"github.com/taintlet/taintlet/test/bed"
+	"github.com/taintlet/taintlet/test/cluster"
 
 	"github.com/taintlet/taintlet/probes"
 )
@@ -36,18 +38,15 @@ func (s *scraper) work(seconds float64) []work {
 	}
 }
 
-// requests are those of the watched agent, by the audit log. A watch has two entries.
+// requests are those of the watched agent, by the audit log.
 func (w *week) requests() ([]work, error) {
 	all, err := w.cluster.Requests(bed.User)
 	if err != nil {
 		return nil, err
 	}
-	counts, seen := map[string]float64{}, map[string]bool{}
-	for _, r := range all {
-		if !seen[r.AuditID] {
-			seen[r.AuditID] = true
-			counts[r.Verb+" "+r.Resource()]++
-		}
+	counts := map[string]float64{}
+	for _, r := range cluster.Once(all) {
+		counts[r.Verb+" "+r.Resource()]++
 	}
 	due := map[string]float64{
 		"patch nodes/status": w.seconds / heartbeatPeriod, "watch nodes": w.seconds / watchPeriod,

@@ -11,6 +11,15 @@ import (
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
+// pageSizes are those of the full runs that docs/scale.md rests on.
+func pageSizes() []int { return []int{100, 1000, 5000} }
+
+// results are what a page is made of: all runs, and those that its tables have a column for.
+type results struct {
+	all  []*figures
+	full []*figures
+}
+
 // at returns the full run of a size; nil: there is none.
 func (r *results) at(size int) *figures {
 	for _, f := range r.full {
@@ -337,6 +346,27 @@ func (r *results) held(p printer) {
 				inMs(cmp.Or(h.Policy, h.Timed)), inMs(h.WithPolicy), inMs(h.WithoutPolicy))
 		}
 	}
+}
+
+// admission is how long writes took, and what a TLS connection costs the API server.
+func (r *results) admission(p printer) {
+	r.sizesHead(p, "")
+	r.sizesRow(p, "CPU of the API server for a TLS connection", func(f *figures) string { return fmt.Sprintf("%.3f", f.Handshake) })
+	kinds := map[string]float64{}
+	for _, f := range r.full {
+		maps.Copy(kinds, f.Admission)
+	}
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		r.sizesRow(p, name, func(f *figures) string { return fmt.Sprintf("%.3f", f.Admission[name]) })
+	}
+}
+
+// inMs is a time in ms; 0: it was not measured, or nothing was judged.
+func inMs(ms float64) string {
+	if ms == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f ms", ms)
 }
 
 func (r *results) status(p printer) {
