@@ -13,6 +13,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"strconv"
+	"time"
 
 	"github.com/taintlet/taintlet/test/process"
 )
@@ -26,7 +28,12 @@ const (
 
 func main() {
 	if len(os.Args) == 3 && os.Args[1] == takeMemory {
-		os.Exit(runBallast(os.Args[2]))
+		target, err := strconv.ParseUint(os.Args[2], 10, 32)
+		if err == nil {
+			err = holdDown(target * mebibyte)
+		}
+		fmt.Fprintf(os.Stderr, "%s: %v\n", takeMemory, err)
+		os.Exit(exitMissing)
 	}
 	os.Exit(run())
 }
@@ -40,7 +47,7 @@ func run() int {
 	defer stop()
 	keep := os.Getenv("KEEP") != "" && os.Getenv("KEEP") != "0"
 
-	switch err := tell(ctx, newConsole(os.Stdout), keep); {
+	switch err := tell(ctx, &console{os.Stdout, time.Now()}, keep); {
 	case err == nil:
 		return exitOK
 	case ctx.Err() != nil:

@@ -2,18 +2,27 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/taintlet/taintlet/test/process"
 )
 
 const (
-	mebibyte = 1 << 20
-	gibibyte = 1 << 30
+	// takeMemory is the argument that makes this program the ballast. How many
+	// MiB to leave available follows it.
+	takeMemory = "take-memory"
+	mebibyte   = 1 << 20
+	gibibyte   = 1 << 30
 	// leastAvailable is what the demo needs: with less, what other programs do
 	// to the host's memory would be more than what the demo does.
 	leastAvailable = gibibyte
 	// maxMargin is enough on a host that has plenty and is busy.
 	maxMargin = 2 * gibibyte
+	chunk     = 64 * mebibyte
+	// sampleEvery is how often a ballast that has enough checks that it still has.
+	sampleEvery = 200 * time.Millisecond
+	// targetReached is in the line that the ballast says when it has enough.
+	targetReached = "enough"
 )
 
 // plan says which amounts of available memory mean what. What lies between
@@ -21,11 +30,10 @@ const (
 //
 //	now ── 7/8 margin ── clear ── 1/8 margin ── threshold ── 1/2 margin ── target
 type plan struct {
-	margin      uint64
-	clear       uint64 // plentiful again from here on
-	threshold   uint64 // scarce below
-	target      uint64 // what the ballast leaves available
-	clearFactor float64
+	margin    uint64
+	clear     uint64 // plentiful again from here on
+	threshold uint64 // scarce below
+	target    uint64 // what the ballast leaves available
 }
 
 // planFor takes an eighth of what is available for a margin, up to maxMargin.
@@ -36,14 +44,7 @@ func planFor(now process.HostMemory) (plan, error) {
 	}
 	margin := min(now.Available/8, maxMargin) / mebibyte * mebibyte
 	threshold := (now.Available - margin) / mebibyte * mebibyte
-	clear := threshold + margin/8
-	return plan{
-		margin:      margin,
-		clear:       clear,
-		threshold:   threshold,
-		target:      threshold - margin/2,
-		clearFactor: float64(clear) / float64(threshold),
-	}, nil
+	return plan{margin: margin, clear: threshold + margin/8, threshold: threshold, target: threshold - margin/2}, nil
 }
 
 // config is the agent's configuration. Only memory has a rule, so that a
@@ -59,17 +60,7 @@ rules:
 - {condition: DiskPressure, level: Degraded, taint: {effect: None}}
 - {condition: PIDPressure, level: Degraded, taint: {effect: None}}
 - {condition: NetworkUnavailable, level: Degraded, taint: {effect: None}}
-`, p.threshold/mebibyte, bytesText(p.margin), p.clearFactor)
-}
-
-// othersTook is what to add when the host does not recover: that other
-// programs have taken the memory that the ballast gave back, if they have.
-func (p plan) othersTook() string {
-	now, err := process.ReadHostMemory()
-	if err != nil || now.Available >= p.clear {
-		return ""
-	}
-	return fmt.Sprintf("; other programs have taken the memory: %s are available, it takes %s to recover", bytesText(now.Available), bytesText(p.clear))
+`, p.threshold/mebibyte, bytesText(p.margin), float64(p.clear)/float64(p.threshold))
 }
 
 func bytesText(bytes uint64) string {
@@ -77,4 +68,32 @@ func bytesText(bytes uint64) string {
 		return fmt.Sprintf("%d MiB", bytes/mebibyte)
 	}
 	return fmt.Sprintf("%.1f GiB", float64(bytes)/gibibyte)
+}
+
+// holdDown takes memory until no more than the target is available on the host,
+// and holds it until it is killed. What others give back it takes too. It never
+// leaves less than the target.
+func holdDown(target uint64) error {
+	if err := process.OfferToKiller(); err != nil {
+		return err
+	}
+	for taken, reached := uint64(0), false; ; {
+		now, err := process.ReadHostMemory()
+		if err != nil {
+			return err
+		}
+		if now.Available < target+mebibyte {
+			if !reached {
+				fmt.Printf("%s taken, %s available: %s\n", bytesText(taken), bytesText(now.Available), targetReached)
+				reached = true
+			}
+			time.Sleep(sampleEvery) // nothing tells when somebody gives memory back
+			continue
+		}
+		size := min(chunk, now.Available-target) / mebibyte * mebibyte
+		if _, err := process.TakeMemory(int(size)); err != nil { // never given back
+			return err
+		}
+		taken += size
+	}
 }
