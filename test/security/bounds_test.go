@@ -4,9 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"github.com/taintlet/taintlet/test/bed"
 	"slices"
 	"strings"
+
+	"github.com/taintlet/taintlet/test/bed"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -28,17 +29,12 @@ const (
 // letters returns a text of that many bytes.
 func letters(bytes int) string { return strings.Repeat("x", bytes) }
 
-// boundAttempts write more than taintlet ever does into what is its own.
-func boundAttempts() []attempt {
-	const sizes, once, conditionSizes = "8192 bytes at most", "each of its conditions once", "128 bytes at most, its message 2048"
+// annotationBounds write more than taintlet ever does into its own annotations.
+func annotationBounds() (all []attempt) {
+	const sizes = "8192 bytes at most"
 	annotate := func(key, value string) string {
 		return fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}}`, key, value)
 	}
-	condition := func(more string) string {
-		return `{"type": "HostMemoryPressure", "status": "True", ` + more + `}`
-	}
-	conditions := func(list string) string { return `{"status": {"conditions": [` + list + `]}}` }
-	var all []attempt
 	for _, patch := range []func(what, says, patch string) attempt{node, status} {
 		all = append(all,
 			patch("a record that is too long", sizes, annotate(taints.RecordAnnotation, letters(recordBytes+1))),
@@ -47,15 +43,37 @@ func boundAttempts() []attempt {
 			patch("a held annotation that is too long", sizes, annotate(taints.HeldAnnotation, letters(heldBytes+1))),
 		)
 	}
-	return append(all,
+	return all
+}
+
+// condition is one of taintlet's own, with more fields.
+func condition(more string) string {
+	return `{"type": "HostMemoryPressure", "status": "True", ` + more + `}`
+}
+
+// conditionBounds write more into a condition than taintlet does.
+func conditionBounds() []attempt {
+	const conditionSizes = "128 bytes at most, its message 2048"
+	conditions := func(list string) string { return `{"status": {"conditions": [` + list + `]}}` }
+	return []attempt{
 		status("a message that is too long", conditionSizes, conditions(condition(`"message": "`+letters(messageBytes+1)+`"`))),
 		status("a message of a megabyte", conditionSizes, conditions(condition(`"message": "`+letters(1_400_000)+`"`))),
 		status("a reason that is too long", conditionSizes, conditions(condition(`"reason": "`+letters(reasonBytes+1)+`"`))),
 		status("a status that is none", conditionSizes, conditions(`{"type": "HostMemoryPressure", "status": "`+letters(1000)+`"}`)),
-		patchedJSON("nodes/status: a condition twice", once, "status", "/status/conditions/-", condition(`"reason": "a"`), 2),
-		patchedJSON("nodes/status: 9,000 conditions", "no more conditions than its own", "status", "/status/conditions/-", condition(`"reason": "a"`), 9000),
+	}
+}
+
+// duplicates write a condition, or taints, more often than it is there.
+func duplicates() []attempt {
+	many, large := `{"status": {"conditions": [`+strings.Repeat(condition(`"reason": "a"`)+",", 19_999)+condition(`"reason": "a"`)+`]}}`, "no more conditions than its own"
+	return []attempt{
+		patchedJSON("nodes/status: a condition twice", "each of its conditions once", "status", "/status/conditions/-", condition(`"reason": "a"`), 2),
+		patchedJSON("nodes/status: 9,000 conditions", large, "status", "/status/conditions/-", condition(`"reason": "a"`), 9000),
+		{what: "nodes/status: 20,000 conditions", policy: "taintlet-nodes", says: large, try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
+			return bed.PatchNode(ctx, as, s.own, types.MergePatchType, many, "status")
+		}},
 		patchedJSON("nodes: 9,000 taints", "no more taints than its rules ask for", "", "/spec/taints/-", `{"key": "third", "effect": "NoSchedule"}`, 9000),
-	)
+	}
 }
 
 // patchedJSON adds a value many times by one JSON patch.

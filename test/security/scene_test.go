@@ -24,9 +24,9 @@ import (
 // scene is what is attacked: an agent, its Node and its host, on a control plane
 // with the shipped manifests.
 type scene struct {
-	// admin is the administrator, agent has the token of the attacked agent's own
-	// pod, cleanup that of taintlet-cleanup-stale.
-	admin, agent, cleanup kubernetes.Interface
+	admin kubernetes.Interface
+	// stolen has the tokens that are tried on other Nodes of the cluster.
+	stolen *attempted
 	// node is the attacked agent's, other another one.
 	node, other string
 
@@ -67,8 +67,7 @@ func newScene(t *testing.T) *scene {
 	furnish(t, s)
 	s.nodes = observe(t, c, s.node)
 	as := bed.AgentOf(t, c, s.node)
-	s.agent = bed.Client(t, as)
-	s.cleanup = bed.Client(t, c.WithToken(bed.TokenOf(t, c, bed.Namespace, bed.Account+"-cleanup-stale", nil)))
+	s.stolen = setScene(t, c)
 	s.api = newAPI(t, as)
 	s.config = configFile(t, configuration)
 	s.attacked = s.start(t, s.node, s.config, s.api.configFor(as))
