@@ -3,13 +3,14 @@ package measure
 import (
 	"errors"
 	"fmt"
-	"github.com/taintlet/taintlet/test/bed"
 	"maps"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/taintlet/taintlet/test/bed"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"

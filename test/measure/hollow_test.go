@@ -3,12 +3,13 @@ package measure
 import (
 	"context"
 	"fmt"
-	"github.com/taintlet/taintlet/test/bed"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/taintlet/taintlet/test/bed"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"

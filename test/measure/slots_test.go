@@ -3,11 +3,12 @@ package measure
 import (
 	"cmp"
 	"encoding/json"
-	"github.com/taintlet/taintlet/test/bed"
 	"maps"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/taintlet/taintlet/test/bed"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"

@@ -17,23 +17,31 @@ import (
 // needs.
 const patience = 3 * time.Minute
 
-// view shows the Nodes of a cluster as they are now. It is what a Reflector
-// keeps.
+// view shows the Nodes of a cluster as they are now.
 type view struct {
-	mu    sync.Mutex
-	nodes map[string]*corev1.Node
+	nodes cache.Store
+
+	mu sync.Mutex
 	// deleted has the resource versions of deletions.
 	deleted map[string]string
 }
 
 func newView(t *testing.T, c *cluster.Cluster) *view {
 	t.Helper()
-	v := &view{nodes: map[string]*corev1.Node{}, deleted: map[string]string{}}
-	source := cache.NewListWatchFromClient(c.Client().CoreV1().RESTClient(), "nodes", "", fields.Everything())
-	reflector := cache.NewReflectorWithOptions(source, &corev1.Node{}, v, cache.ReflectorOptions{})
+	v := &view{deleted: map[string]string{}}
+	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: cache.NewListWatchFromClient(c.Client().CoreV1().RESTClient(), "nodes", "", fields.Everything()), ObjectType: &corev1.Node{},
+		Handler: cache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			node := object.(*corev1.Node)
+			v.deleted[node.Name] = node.ResourceVersion
+		}},
+	})
+	v.nodes = store
 	ctx, cancel := context.WithCancel(context.Background())
 	var reader sync.WaitGroup
-	reader.Go(func() { reflector.RunWithContext(ctx) })
+	reader.Go(func() { informer.RunWithContext(ctx) })
 	t.Cleanup(func() {
 		cancel()
 		reader.Wait()
@@ -41,46 +49,12 @@ func newView(t *testing.T, c *cluster.Cluster) *view {
 	return v
 }
 
-func (v *view) Add(node any) error { return v.Update(node) }
-func (v *view) Resync() error      { return nil }
-
-func (v *view) Update(object any) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	node := object.(*corev1.Node)
-	v.nodes[node.Name] = node
-	return nil
-}
-
-func (v *view) Delete(object any) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	node := object.(*corev1.Node)
-	v.deleted[node.Name] = node.ResourceVersion
-	delete(v.nodes, node.Name)
-	return nil
-}
-
-func (v *view) Replace(objects []any, _ string) error {
-	v.mu.Lock()
-	clear(v.nodes)
-	v.mu.Unlock()
-	for _, object := range objects {
-		if err := v.Update(object); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // matching returns the names of the Nodes for which it holds now.
 func (v *view) matching(holds func(*corev1.Node) bool) map[string]bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	names := map[string]bool{}
-	for name, node := range v.nodes {
-		if holds(node) {
-			names[name] = true
+	for _, object := range v.nodes.List() {
+		if node := object.(*corev1.Node); holds(node) {
+			names[node.Name] = true
 		}
 	}
 	return names

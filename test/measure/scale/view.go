@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -20,13 +19,12 @@ import (
 // shownChanges is how many changes of foreign taints are told.
 const shownChanges = 20
 
-// view follows the taints of all Nodes, by a watch. It is what a Reflector keeps.
+// view follows the taints of all Nodes, by a watch.
 type view struct {
 	stop   context.CancelFunc
 	reader sync.WaitGroup
 
-	mu     sync.Mutex
-	taints map[string][]corev1.Taint
+	mu sync.Mutex
 	// tainted counts the Nodes with the taint of MemoryPressure, lastTainted is
 	// when the newest came. changes counts how often that taint came or went,
 	// foreign how often others changed, such as those of a Node that is not ready.
@@ -42,12 +40,18 @@ func newView(ctx context.Context, c *cluster.Cluster) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &view{taints: map[string][]corev1.Taint{}}
-	source := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "nodes", "", fields.Everything())
-	reflector := cache.NewReflectorWithOptions(source, &corev1.Node{}, v, cache.ReflectorOptions{})
+	v := &view{}
+	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "nodes", "", fields.Everything()), ObjectType: &corev1.Node{},
+		// None is deleted while this program runs.
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(object any) { v.count(nil, object.(*corev1.Node)) },
+			UpdateFunc: func(before, after any) { v.count(before.(*corev1.Node), after.(*corev1.Node)) },
+		},
+	})
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	v.stop = stop
-	v.reader.Go(func() { reflector.RunWithContext(work) })
+	v.reader.Go(func() { informer.RunWithContext(work) })
 	return v, nil
 }
 
@@ -56,35 +60,23 @@ func (v *view) end() {
 	v.reader.Wait()
 }
 
-func isBad(taints []corev1.Taint) bool {
-	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeMemoryPressure })
+func isBad(node *corev1.Node) bool {
+	return node != nil && slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeMemoryPressure })
 }
 
-// Add takes in a Node that is new.
-func (v *view) Add(node any) error { return v.Update(node) }
-
-// Resync does nothing.
-func (v *view) Resync() error { return nil }
-
-// Update takes in a version of a Node.
-func (v *view) Update(object any) error {
-	node, ok := object.(*corev1.Node)
-	if !ok {
-		return errors.New("no node")
-	}
+// count takes in a version of a Node, and the one before it; nil: there is none.
+func (v *view) count(before, after *corev1.Node) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	before, known := v.taints[node.Name]
-	v.taints[node.Name] = node.Spec.Taints
 	same := func(a, b corev1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value }
-	was, is := isBad(before), isBad(node.Spec.Taints)
+	was, is := isBad(before), isBad(after)
 	switch {
-	case known && was != is:
+	case before != nil && was != is:
 		v.changes++
-	case known && !slices.EqualFunc(before, node.Spec.Taints, same):
+	case before != nil && !slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, same):
 		v.foreign++
 		if v.foreign <= shownChanges {
-			measure.Say("taints of %s: %v became %v", node.Name, before, node.Spec.Taints)
+			measure.Say("taints of %s: %v became %v", after.Name, before.Spec.Taints, after.Spec.Taints)
 		}
 	}
 	switch {
@@ -93,32 +85,6 @@ func (v *view) Update(object any) error {
 	case was && !is:
 		v.tainted--
 	}
-	return nil
-}
-
-// Delete forgets a Node.
-func (v *view) Delete(object any) error {
-	node, ok := object.(*corev1.Node)
-	if !ok {
-		return errors.New("no node")
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if isBad(v.taints[node.Name]) {
-		v.tainted--
-	}
-	delete(v.taints, node.Name)
-	return nil
-}
-
-// Replace takes in all Nodes. None is deleted while this program runs.
-func (v *view) Replace(objects []any, _ string) error {
-	for _, object := range objects {
-		if err := v.Update(object); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // now returns how many Nodes are tainted, since when, and how many changes of taints

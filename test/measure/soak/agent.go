@@ -3,10 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"github.com/taintlet/taintlet/test/bed"
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/taintlet/taintlet/test/bed"
 
 	"k8s.io/client-go/rest"
 

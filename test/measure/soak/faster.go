@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -119,20 +118,8 @@ func swappedProgram(ctx context.Context, module, folder, name string, swaps []sw
 	if err := os.Mkdir(folder, 0o755); err != nil { //nolint:gosec // the agent is another user
 		return "", err
 	}
-	replace := map[string]string{}
-	for file, text := range sources {
-		path := filepath.Join(folder, strings.ReplaceAll(file, "/", "-"))
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			return "", err
-		}
-		replace[filepath.Join(module, file)] = path
-	}
-	list, err := json.Marshal(map[string]any{"Replace": replace})
+	overlay, err := process.OverlayOf(module, folder, sources)
 	if err != nil {
-		return "", err
-	}
-	overlay := filepath.Join(folder, "overlay.json")
-	if err := os.WriteFile(overlay, list, 0o600); err != nil {
 		return "", err
 	}
 	return process.BuildAgent(ctx, folder, process.BuildOptions{Release: true, Overlay: overlay})

@@ -3,9 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"github.com/taintlet/taintlet/test/bed"
 	"strings"
 	"time"
+
+	"github.com/taintlet/taintlet/test/bed"
 
 	"github.com/taintlet/taintlet/test/measure"
 )

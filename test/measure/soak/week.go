@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/taintlet/taintlet/test/bed"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -15,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/taintlet/taintlet/test/bed"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
