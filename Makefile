@@ -141,12 +141,12 @@ hotpaths: ## the Go benchmarks of the agent as it is shipped into bin/hotpaths.t
 NODES ?= 1000
 
 .PHONY: scale
-scale: controlplane ## what NODES=1000 hollow agents cost one API server, into test/measure/scale/results (an hour)
-	go run ./test/measure/scale --nodes $(NODES)
+scale: controlplane ## what NODES=1000 hollow agents cost one API server, into test/measure/scale/results (an hour); SCALE='--parts incident', SCALE=--help
+	TAINTLET_SCALE='--nodes $(NODES) $(SCALE)' TAINTLET_REQUIRE=controlplane go test -count 1 -timeout 24h -v -run '^TestScale$$' ./test/measure/scale
 
 .PHONY: soak
 soak: controlplane ## a week of an agent, with incidents, 720 times as fast, into test/measure/soak/results (15 minutes); SOAK=--short, SOAK='--real 1h'
-	go run ./test/measure/soak $(SOAK)
+	TAINTLET_REQUIRE=controlplane go test -count 1 -timeout 24h -v -run '^TestSoak$$' ./test/measure/soak -args -soak $(SOAK)
 
 NETWORK_TABLE ?= $(CURDIR)/bin/incidents.md
 
@@ -165,8 +165,7 @@ hosts: controlplane ## incidents on virtual machines with Debian's kernels, a ku
 SEEDS ?= 200
 
 .PHONY: culprit
-culprit: controlplane ## SEEDS=200 hogs on a real kubelet with 20 pods: whom does the Node name? Into test/culprit/results.md and reaction.md (20 minutes; needs root and containerd)
-	TAINTLET_SLEEPERS=5000 TAINTLET_REACTION_RESULTS=$(CURDIR)/test/culprit/reaction.md TAINTLET_REQUIRE=controlplane go test -count 1 -timeout 1h -run TestReactionAmongProcesses ./test/culprit
+culprit: controlplane ## SEEDS=200 hogs on a real kubelet with 20 pods: whom does the Node name? Into test/culprit/results.md (20 minutes; needs root and containerd)
 	TAINTLET_CULPRIT_SEEDS=$(SEEDS) TAINTLET_CULPRIT_RESULTS=$(CURDIR)/test/culprit/results.md TAINTLET_REQUIRE=controlplane,kubelet \
 		go test -count 1 -timeout 2h -v -run TestCulprit ./test/culprit | grep --line-buffered -v '^=== '
 

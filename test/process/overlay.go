@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 )
 
@@ -26,20 +25,27 @@ func Overlay(module, folder string, swaps ...Swap) (overlay string, err error) {
 	if module, err = filepath.Abs(module); err != nil {
 		return "", err
 	}
-	replace := map[string]string{}
-	for i, s := range swaps {
-		path := filepath.Join(module, s.File)
-		if replace[path] != "" {
+	texts := map[string]string{}
+	for _, s := range swaps {
+		if texts[s.File] != "" {
 			return "", fmt.Errorf("two swaps of %s", s.File)
 		}
-		text, err := s.in(path)
-		if err != nil {
+		if texts[s.File], err = s.in(filepath.Join(module, s.File)); err != nil {
 			return "", err
 		}
-		replace[path] = filepath.Join(folder, strconv.Itoa(i)+".go")
-		if err := os.WriteFile(replace[path], []byte(text), 0o600); err != nil {
+	}
+	return OverlayOf(module, folder, texts)
+}
+
+// OverlayOf is Overlay for whole files, by their paths in the module.
+func OverlayOf(module, folder string, texts map[string]string) (overlay string, err error) {
+	replace := map[string]string{}
+	for file, text := range texts {
+		path := filepath.Join(folder, strings.ReplaceAll(file, "/", "-"))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return "", err
 		}
+		replace[filepath.Join(module, file)] = path
 	}
 	list, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {

@@ -1,4 +1,8 @@
-package main
+// Package scale measures what thousands of agents cost one API server. The agents
+// are all real but for their probes, which find what they are told to: API server,
+// controllers and scheduler are real as well, and Nodes are kept alive as by
+// kubelets. TestScale runs it, by make scale.
+package scale
 
 import (
 	"fmt"
@@ -148,3 +152,53 @@ func (f *figures) phases() []phase {
 		phase{"EndpointSlices rewritten", f.Slices.Cost}, phase{"crash of the API server", f.Outage.Cost})
 	return slices.DeleteFunc(all, func(p phase) bool { return p.cost.Seconds == 0 })
 }
+
+// cost is what each process used within some time.
+type cost struct {
+	Seconds float64
+	// Cores that each process used, and its RSS in MiB at the end.
+	Cores, RSS map[string]float64
+	// Live is the API server's heap after a collection, with its stacks, in MiB;
+	// Goroutines are its own.
+	Live, Goroutines float64
+	// Late is how late the timers of this program's own processes were.
+	Late map[string]latency
+}
+
+// Names of this program's own processes in a cost.
+const (
+	harnessName  = "harness"
+	agentsName   = "hollow agents"
+	foreignName  = "foreign client"
+	kubeletsName = "kubelets"
+	// othersName stands for all other programs of the machine.
+	othersName = "other programs"
+)
+
+// own are the processes that measure and that keep the Nodes alive. The agents are what is
+// measured.
+func own() []string { return []string{harnessName, kubeletsName, foreignName} }
+
+// ownCores are those of this program's own work.
+func (c cost) ownCores() float64 {
+	sum := 0.0
+	for _, name := range own() {
+		sum += c.Cores[name]
+	}
+	return sum
+}
+
+// spell is what the agents did within some time, and how those fared meanwhile who have
+// nothing to do with taintlet.
+type spell struct {
+	Seconds                         float64
+	Requests, Peak, TooMany, Failed int // of and to the agents; the peak is of one second
+	PerAgent                        map[string]float64
+	Foreign                         latency
+	Leases                          leaseReport
+	TaintChanges                    int
+	Cost                            cost
+}
+
+// brakeOff names the mass incident of all nodes without the fleet brake.
+const brakeOff = "brake off"

@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"context"
@@ -15,6 +15,9 @@ import (
 // foreignEvery is how often the foreign client asks. It does not wait for the answer
 // before: a slow server does not hide how slow it is.
 const foreignEvery = 50 * time.Millisecond
+
+// foreignObject is what it asks for.
+const foreignObject = "foreign"
 
 // foreign is the child process of a client that has nothing to do with taintlet: a
 // service account that reads a ConfigMap, without any retry.

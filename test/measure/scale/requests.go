@@ -1,8 +1,7 @@
-package main
+package scale
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,17 +19,6 @@ func (w window) hours() float64 { return w.To.Sub(w.From).Hours() }
 
 // log is the API server's audit log.
 type log []cluster.Request
-
-// readLog reads the audit log, in the order in which requests came.
-func (s *stage) readLog() (log, error) {
-	all, err := s.cluster.Requests("")
-	if err != nil {
-		return nil, err
-	}
-	once := log(cluster.Once(all))
-	slices.SortFunc(once, func(a, b cluster.Request) int { return a.RequestReceivedTimestamp.Compare(b.RequestReceivedTimestamp) })
-	return once, nil
-}
 
 // where returns the requests for which it holds.
 func (l log) where(holds func(cluster.Request) bool) (some log) {

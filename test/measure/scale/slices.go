@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"context"
@@ -136,17 +136,13 @@ func (s *sliceController) write(ctx context.Context, at int) error {
 	return nil
 }
 
-// settled waits until all changes are written, and returns how many writes there were
-// since the start.
-func (s *sliceController) settled(ctx context.Context) (writes int, err error) {
-	err = eventually(ctx, patience, func() error {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		writes = s.writes
-		if len(s.changed) > 0 || s.writing {
-			return errors.Join(fmt.Errorf("%d EndpointSlices are not written", len(s.changed)), s.failure)
-		}
-		return nil
-	})
-	return writes, err
+// written returns how many writes there were since the start; an error, while there are changes
+// that are not written.
+func (s *sliceController) written() (writes int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.changed) > 0 || s.writing {
+		err = errors.Join(fmt.Errorf("%d EndpointSlices are not written", len(s.changed)), s.failure)
+	}
+	return s.writes, err
 }

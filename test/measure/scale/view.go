@@ -1,8 +1,7 @@
-package main
+package scale
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -93,32 +92,4 @@ func (v *view) now() (tainted int, last time.Time, changes int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.tainted, v.lastTainted, v.changes
-}
-
-// until waits until so many Nodes are tainted. The error says how many there were
-// when the patience was over.
-func (v *view) until(ctx context.Context, count int) error {
-	return eventually(ctx, patience, func() error {
-		if tainted, _, _ := v.now(); tainted != count {
-			return fmt.Errorf("%d nodes are tainted, not %d", tainted, count)
-		}
-		return nil
-	})
-}
-
-// eventually asks again and again until the answer is no error.
-func eventually(ctx context.Context, patience time.Duration, holds func() error) error {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); ; {
-		err := holds()
-		if err == nil || time.Now().After(deadline) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-	}
 }

@@ -1,4 +1,6 @@
-package main
+// Package soak watches one agent for a long time, from outside, through a week of incidents or
+// at its own pace. TestSoak runs it, by make soak.
+package soak
 
 import (
 	"time"

@@ -1,4 +1,4 @@
-package main
+package soak
 
 import (
 	"fmt"
@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/taintlet/taintlet/test/measure"
 )
 
 // render is the result as people read it.
@@ -50,12 +48,6 @@ func render(f *figures, lines []line) string {
 		fmt.Fprintf(&b, "- %.300s\n", strings.ReplaceAll(failure, "\n", " "))
 	}
 	return b.String()
-}
-
-// writeResult writes the table, and beside it the figures in it.
-func writeResult(folder string, f *figures, text string) error {
-	_, err := measure.Write(folder, f.Date+"-"+f.name(), f, text)
-	return err
 }
 
 // name is the file's, without the date.

@@ -1,12 +1,6 @@
-package main
+package soak
 
 import (
-	"maps"
-	"slices"
-
-	"github.com/taintlet/taintlet/test/bed"
-	"github.com/taintlet/taintlet/test/cluster"
-
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -36,26 +30,4 @@ func (s *scraper) work(seconds float64) []work {
 		{"scrapes", float64(answered), seconds / scrapePeriod},
 		{"scrapes without an answer", float64(failed), 0},
 	}
-}
-
-// requests are those of the watched agent, by the audit log.
-func (w *week) requests() ([]work, error) {
-	all, err := w.cluster.Requests(bed.User)
-	if err != nil {
-		return nil, err
-	}
-	counts := map[string]float64{}
-	for _, r := range cluster.Once(all) {
-		counts[r.Verb+" "+r.Resource()]++
-	}
-	due := map[string]float64{
-		"patch nodes/status": w.seconds / heartbeatPeriod, "watch nodes": w.seconds / watchPeriod,
-		"list endpointslices":                 3 * w.seconds / refreshPeriod, // of the agents, and of DNS pods by label and by name
-		"get mutatingadmissionpolicybindings": w.seconds / heartbeatPeriod,
-	}
-	var list []work
-	for _, kind := range slices.Sorted(maps.Keys(counts)) {
-		list = append(list, work{"requests: " + kind, counts[kind], due[kind]})
-	}
-	return list, nil
 }

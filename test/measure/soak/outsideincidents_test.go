@@ -1,4 +1,4 @@
-package main
+package soak
 
 import (
 	"context"
@@ -38,8 +38,6 @@ func (w *week) outsideIncidents() []incident {
 		{kind: "hostile connections", perDay: 4, play: w.attack},
 	}
 }
-
-func patchOptions() metav1.PatchOptions { return metav1.PatchOptions{FieldManager: "soak"} }
 
 func (w *week) restartAPIServer(ctx context.Context) error { return w.cluster.RestartAPIServer(ctx) }
 
@@ -97,11 +95,11 @@ func (w *week) awaitMetric(ctx context.Context, name string, want float64) error
 // restartPeer ends a peer and starts it again.
 func (w *week) restartPeer(ctx context.Context) error {
 	number := 1 + w.outsideDice.IntN(peers)
-	if err := w.peers[number].end(); err != nil {
+	if err := w.peers[number].Stop(graceful); err != nil {
 		return err
 	}
 	err := process.Pause(ctx, 2*time.Second)
-	again, failed := w.startPeer(w.program, w.shipped, number)
+	again, failed := w.runPeer(w.ofPeers, number)
 	if failed != nil {
 		return failed
 	}
@@ -112,9 +110,9 @@ func (w *week) restartPeer(ctx context.Context) error {
 // changePeers names more Nodes at the address of a peer, or its own alone again.
 func (w *week) changePeers(ctx context.Context) error {
 	number := 1 + w.outsideDice.IntN(peers)
-	slice := w.slice(peerNode(number), w.ports[number])
+	slice := w.slice(nodeOf(number), w.ports[number])
 	for i := range w.outsideDice.IntN(8) {
-		bed.AddEndpoint(slice, fmt.Sprintf("%s-%d", peerNode(number), i), w.hostIP.String())
+		bed.AddEndpoint(slice, fmt.Sprintf("%s-%d", nodeOf(number), i), w.hostIP.String())
 	}
 	return eventually(ctx, func() error { return w.putSlice(ctx, slice) })
 }

@@ -1,9 +1,10 @@
-package main
+package soak
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/taintlet/taintlet/test/bed"
@@ -40,17 +42,15 @@ type week struct {
 	*stage
 	f        *figures
 	seconds  float64 // that the run stands for
-	bench    *bench
 	host     *fixtures.Host
 	hasRoot  bool // of its own, which may be filled
 	gate     *cluster.Gate
-	agent    *agent
+	agent    *process.Process
 	scraper  *scraper
-	config   string // the agent's file
+	own      string // the agent's configuration, a file
 	tokens   string // the agent's token file
-	program  string // of the peers, at their own pace
-	shipped  string // their configuration
-	peers    [1 + peers]*agent
+	ofPeers  string // the program of the peers, at their own pace
+	peers    [1 + peers]*process.Process
 	answered atomic.Int64
 	// Each lane has dice of its own, so that a seed says what happens.
 	hostDice, outsideDice *rand.Rand
@@ -62,94 +62,94 @@ type week struct {
 	done map[string]int
 }
 
-// days runs that many days of an agent, with all its periods divided.
-func (s *stage) days(ctx context.Context, f *figures) (err error) {
-	o := s.options
-	f.Mode, f.Seed, f.Pace = fmt.Sprintf("%g accelerated days", o.days), o.seed, pace
+// days runs the days of an agent, with all its periods divided.
+func (s *stage) days(f *figures) {
+	f.Mode, f.Seed, f.Pace = fmt.Sprintf("%g accelerated days", *daysOfWork), *seed, pace
 	w := &week{
-		stage: s, f: f, seconds: o.days * secondsADay, done: map[string]int{},
-		hostDice: rand.New(rand.NewPCG(o.seed, 1)), outsideDice: rand.New(rand.NewPCG(o.seed, 2)), //nolint:gosec // not secrets
-		bench: &bench{ctx: ctx, folder: filepath.Join(s.folder, "host")},
+		stage: s, f: f, seconds: *daysOfWork * secondsADay, done: map[string]int{},
+		hostDice: rand.New(rand.NewPCG(*seed, 1)), outsideDice: rand.New(rand.NewPCG(*seed, 2)), //nolint:gosec // not secrets
 	}
-	defer func() { err = errors.Join(err, w.bench.end()) }()
-	if err := w.begin(ctx); err != nil {
-		return err
-	}
+	w.begin()
 	should := time.Duration(w.seconds / pace * float64(time.Second))
-	measure.Say("%g days of the agent begin, seed %d; they should take %s; process %d", o.days, o.seed, should.Round(time.Second), w.agent.process.PID())
-	limited, cancel := context.WithTimeout(ctx, time.Duration(mayTake*float64(should)))
+	measure.Say("%s of the agent begin, seed %d; they should take %s; process %d", f.Mode, *seed, should.Round(time.Second), w.agent.PID())
+	limited, cancel := context.WithTimeout(s.t.Context(), time.Duration(mayTake*float64(should)))
 	defer cancel()
 	begin := time.Now()
-	err = w.live(limited)
+	err := w.live(limited)
 	f.Took = time.Since(begin)
-	if err := errors.Join(err, ctx.Err()); err != nil {
-		return err
-	}
-	return w.end(ctx)
+	s.must(err)
+	w.end()
 }
 
 // begin starts the host, the agents and what stands between them and the API server.
-func (w *week) begin(ctx context.Context) (err error) {
-	if err := os.Mkdir(w.bench.folder, 0o755); err != nil { //nolint:gosec // the agent is another user
-		return err
+func (w *week) begin() {
+	w.newHost()
+	w.ofPeers = w.program("shipped", manyAnswers())
+	swaps := slices.Concat(periods(), bounds())
+	if *leak != "" {
+		swaps = append(swaps, leaks()[*leak])
+		w.f.Mode += " with a leak of " + *leak
 	}
-	if w.host, w.hasRoot, err = newHost(w.bench); err != nil {
-		return err
-	}
-	if w.program, err = w.stage.program(ctx, manyAnswers()); err != nil {
-		return err
-	}
-	swaps := slices.Concat(periods(), bounds(), oneHost())
-	if w.options.leak != "" {
-		swaps = append(swaps, leaks()[w.options.leak])
-		w.f.Mode += " with a leak of " + w.options.leak
-	}
-	faster, err := swappedProgram(ctx, w.options.module, w.folder, "faster", swaps)
-	if err != nil {
-		return err
-	}
-	if w.shipped, err = w.agentManifest.WriteConfig(w.folder); err != nil {
-		return err
-	}
+	faster := w.program("faster", swaps...)
 	for number := 1; number <= peers; number++ {
-		if w.peers[number], err = w.startPeer(w.program, w.shipped, number); err != nil {
-			return err
-		}
+		var err error
+		w.peers[number], err = w.runPeer(w.ofPeers, number)
+		w.must(err)
 	}
-	w.config = filepath.Join(w.folder, "watched.yaml")
-	if err := w.configure(variants()[0]); err != nil {
-		return err
+	w.own = filepath.Join(w.folder, "watched.yaml")
+	w.must(w.configure(variants()[0]))
+	as, err := w.identity()
+	w.must(err)
+	w.agent, err = w.run(faster, 0, as, w.own, w.host.Flags()...)
+	w.must(err)
+	w.scraper = newScraper(w.address())
+	w.must(w.awaitReady(w.t.Context(), w.agent))
+}
+
+// rootSize is the size of the host's root file system, in bytes.
+const rootSize = 32 << 20
+
+// newHost makes a healthy host of files that the agents' user may read. Its root
+// is a small file system of its own where this program may mount one.
+func (w *week) newHost() {
+	if w.hasRoot = os.Getuid() == 0; w.hasRoot {
+		root := filepath.Join(w.folder, "root")
+		w.must(os.Mkdir(root, 0o755)) //nolint:gosec // the agent is another user
+		w.must(syscall.Mount("tmpfs", root, "tmpfs", 0, fmt.Sprintf("size=%d,mode=755", rootSize)))
+		w.t.Cleanup(func() { _ = syscall.Unmount(root, syscall.MNT_DETACH) })
+		w.host = fixtures.NewHostOn(w.t, root)
+	} else {
+		w.host = fixtures.NewHost(w.t)
 	}
-	as, err := w.identity(ctx)
+	// How long tasks wait is that of this machine: the kernel wakes the probes.
+	w.must(os.Symlink("/proc/pressure", filepath.Join(w.host.Dir, "proc", "pressure")))
+	w.must(bed.GiveToAgents(filepath.Join(w.host.Root, "scratch")))
+}
+
+// fill takes all but a little of the host's root file system, or gives it back.
+func (w *week) fill(full bool) error {
+	path := filepath.Join(w.host.Root, "ballast")
+	if !full {
+		return os.Remove(path)
+	}
+	ballast, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	if w.agent, err = w.run(start{
-		program: faster, node: watchedNode, as: as, config: w.config,
-		listen: fmt.Sprintf(":%d", w.ports[0]), hostIP: w.hostIP.String(), flags: w.host.Flags(),
-	}); err != nil {
-		return err
-	}
-	w.agent.address = fmt.Sprintf("%s:%d", w.hostIP, w.ports[0])
-	w.scraper = newScraper(w.agent.address)
-	return w.agent.awaitReady(ctx)
+	defer ballast.Close() //nolint:errcheck // nothing was written through it
+	return syscall.Fallocate(int(ballast.Fd()), 0, 0, rootSize*96/100)
 }
 
 // identity is who the watched agent is: with a token in a file, as in a pod, and
 // through a gate that can cut its connections.
-func (w *week) identity(ctx context.Context) (*rest.Config, error) {
+func (w *week) identity() (*rest.Config, error) {
 	w.tokens = filepath.Join(w.folder, "token")
-	if err := w.rotate(ctx); err != nil {
+	if err := w.rotate(w.t.Context()); err != nil {
 		return nil, err
 	}
 	as := w.cluster.WithToken("")
-	if err := attempt(func() error {
-		w.gate = cluster.NewGateAt(w.bench, fmt.Sprintf("127.0.0.1:%d", w.ports[1+peers]), strings.TrimPrefix(as.Host, "https://"))
-		w.gate.Open()
-		return nil
-	}); err != nil {
-		return nil, err
-	}
+	w.gate = cluster.NewGateAt(w.t, fmt.Sprintf("127.0.0.1:%d", w.ports[1+peers]), strings.TrimPrefix(as.Host, "https://"))
+	w.gate.Open()
 	as.Host, as.BearerTokenFile = "https://"+w.gate.Address, w.tokens
 	return as, nil
 }
@@ -226,7 +226,7 @@ func (w *week) progress() float64 { return math.Float64frombits(w.over.Load()) }
 func (w *week) asks(path string) func(context.Context) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	return func(ctx context.Context) {
-		if _, err := process.Get(ctx, client, "http://"+w.agent.address+path); err == nil {
+		if _, err := process.Get(ctx, client, "http://"+w.address()+path); err == nil {
 			w.answered.Add(1)
 		}
 	}
@@ -243,12 +243,12 @@ func (w *week) observeAll(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-w.agent.process.Ended():
-			w.f.Ended = fmt.Sprintf("it ended when %.0f %% were over: %v", 100*w.progress(), w.agent.process.Err())
+		case <-w.agent.Ended():
+			w.f.Ended = fmt.Sprintf("it ended when %.0f %% were over: %v", 100*w.progress(), w.agent.Err())
 			return nil
 		case <-tick.C:
 		}
-		one, err := observe(w.agent.process.PID())
+		one, err := observe(w.agent.PID())
 		if err != nil {
 			return err
 		}
@@ -273,7 +273,7 @@ func (w *week) lane(ctx context.Context, all []incident) error {
 	}
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for _, next := range plan(w.options.seed, w.options.days, perDay) {
+	for _, next := range plan(*seed, *daysOfWork, perDay) {
 		for w.progress() < next.At {
 			select {
 			case <-ctx.Done():
@@ -296,7 +296,7 @@ func (w *week) lane(ctx context.Context, all []incident) error {
 func (w *week) play(ctx context.Context, i incident) {
 	limited, cancel := context.WithTimeout(ctx, mostTime)
 	defer cancel()
-	err := attempt(func() error { return i.play(limited) })
+	err := i.play(limited)
 	if ctx.Err() != nil {
 		return
 	}
@@ -311,25 +311,37 @@ func (w *week) play(ctx context.Context, i incident) {
 }
 
 // end takes stock of what was done, and of the Node.
-func (w *week) end(ctx context.Context) (err error) {
+func (w *week) end() {
+	requests, err := w.requests()
+	w.must(err)
 	w.f.Work = append(w.scraper.work(w.seconds), work{"answers to a kubelet and one more peer", float64(w.answered.Load()),
 		w.seconds/healthzPeriod + w.seconds/readyzPeriod + w.seconds/peerPeriod})
-	requests, err := w.requests()
-	if err != nil {
-		return err
-	}
-	w.f.Work, w.f.Incidents = append(w.f.Work, requests...), w.done
-	if w.f.Taints, err = w.taints(ctx); err != nil {
-		return err
-	}
-	node, err := w.node(ctx)
-	if err != nil {
-		return err
-	}
-	for _, c := range node.Status.Conditions {
+	w.f.Work, w.f.Incidents, w.f.Taints = append(w.f.Work, requests...), w.done, w.taints()
+	for _, c := range w.cluster.GetNode(w.t, watchedNode).Status.Conditions {
 		if strings.HasPrefix(string(c.Type), "Host") && c.Status != corev1.ConditionFalse {
 			w.f.Failures = append(w.f.Failures, fmt.Sprintf("%s is %s at the end: %s", c.Type, c.Status, c.Message))
 		}
 	}
-	return nil
+}
+
+// requests are those of the watched agent, by the audit log.
+func (w *week) requests() ([]work, error) {
+	all, err := w.cluster.Requests(bed.User)
+	if err != nil {
+		return nil, err
+	}
+	counts := map[string]float64{}
+	for _, r := range cluster.Once(all) {
+		counts[r.Verb+" "+r.Resource()]++
+	}
+	due := map[string]float64{
+		"patch nodes/status": w.seconds / heartbeatPeriod, "watch nodes": w.seconds / watchPeriod,
+		"list endpointslices":                 3 * w.seconds / refreshPeriod, // of the agents, and of DNS pods by label and by name
+		"get mutatingadmissionpolicybindings": w.seconds / heartbeatPeriod,
+	}
+	var list []work
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		list = append(list, work{"requests: " + kind, counts[kind], due[kind]})
+	}
+	return list, nil
 }

@@ -1,4 +1,4 @@
-package main
+package soak
 
 import (
 	"context"
@@ -44,7 +44,7 @@ func (w *week) hostIncidents() []incident {
 	}
 	if w.hasRoot {
 		all = append(all, incident{kind: "the disk is full", perDay: 4, play: func(ctx context.Context) error {
-			return w.sickness(ctx, func() error { return fill(w.host, true) }, func() error { return fill(w.host, false) }, nil)
+			return w.sickness(ctx, func() error { return w.fill(true) }, func() error { return w.fill(false) }, nil)
 		}})
 	}
 	return all
@@ -173,7 +173,7 @@ func (w *week) garbleRecord(ctx context.Context) error {
 		}
 		if damage == newer {
 			err := eventually(ctx, func() error {
-				_, err := process.Get(ctx, http.DefaultClient, "http://"+w.agent.address+"/readyz")
+				_, err := process.Get(ctx, http.DefaultClient, "http://"+w.address()+"/readyz")
 				switch {
 				case err == nil:
 					return errors.New("the agent does not leave the Node to a newer release")
@@ -188,7 +188,7 @@ func (w *week) garbleRecord(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			return w.agent.awaitReady(ctx) // and there may be nothing to record
+			return w.awaitReady(ctx, w.agent) // and there may be nothing to record
 		}
 		return w.await(ctx, "a record in place of the damaged one", func(node *corev1.Node) bool {
 			record := node.Annotations[taints.RecordAnnotation]

@@ -1,4 +1,4 @@
-package main
+package soak
 
 import (
 	"fmt"
@@ -56,9 +56,9 @@ func rules() string {
 // writeConfig puts a file in place of the agent's at once, as a ConfigMap's volume
 // does.
 func (w *week) writeConfig(text string) error {
-	next := filepath.Join(filepath.Dir(w.config), "next-"+strconv.Itoa(os.Getpid()))
+	next := filepath.Join(filepath.Dir(w.own), "next-"+strconv.Itoa(os.Getpid()))
 	if err := os.WriteFile(next, []byte(text), 0o644); err != nil { //nolint:gosec // the agent is another user
 		return err
 	}
-	return os.Rename(next, w.config)
+	return os.Rename(next, w.own)
 }

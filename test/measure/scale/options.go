@@ -1,22 +1,8 @@
-// Command scale measures what thousands of agents cost one API server. The agents
-// are all real but for their probes, which find what they are told to: API server,
-// controllers and scheduler are real as well, and Nodes are kept alive as by
-// kubelets.
-//
-//	go run ./test/measure/scale --nodes 1000   # or: make scale NODES=1000
-//
-// It prints a table, writes it to test/measure/scale/results, says of each thing that has to
-// hold whether it does, and exits with 1 if one does not.
-package main
+package scale
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -24,8 +10,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/taintlet/taintlet/agent/config"
-	"github.com/taintlet/taintlet/test/measure"
 )
+
+// settle is how long after something the next thing begins.
+const settle = 10 * time.Second
 
 type options struct {
 	nodes                               int
@@ -33,9 +21,7 @@ type options struct {
 	refresh, limit                      time.Duration
 	brake                               int
 	parts                               []string // empty: all
-	keep                                bool
-	partial                             string // what a full run has and this one has not
-	module                              string // its folder
+	partial                             string   // what a full run has and this one has not
 	results                             string
 }
 
@@ -52,8 +38,7 @@ func parse(args []string) (*options, error) {
 	flags.DurationVar(&o.refresh, "refresh", 10*time.Minute, "how long the agents are observed after their EndpointSlices have changed")
 	flags.DurationVar(&o.limit, "limit", 3*time.Hour, "stop after this time, and report what was measured by then")
 	flags.StringSliceVar(&o.parts, "parts", nil, "measure these alone, in the order of a full run: "+strings.Join(partNames(), ", "))
-	flags.BoolVar(&o.keep, "keep", false, "keep the logs")
-	flags.StringVar(&o.results, "results", "", "where results are written (default: test/measure/scale/results)")
+	flags.StringVar(&o.results, "results", "results", "where results are written, seen from test/measure/scale")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -95,40 +80,51 @@ func partialBy(flags *pflag.FlagSet, parts []string, observed time.Duration) str
 	return strings.Join(all, "; ")
 }
 
-func main() {
-	if len(os.Args) == 3 && !strings.HasPrefix(os.Args[1], "-") {
-		if err := serveChild(os.Args[1], os.Args[2]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(measure.ExitFailed)
-		}
-		return
+// part of a run: its name at the command line, and what it is.
+type part struct{ name, says string }
+
+const baselinePart = "baseline"
+
+// parts are what a full run measures, in this order.
+func parts() []part {
+	return []part{
+		{baselinePart, "the cluster alone, and with bare watches"},
+		{"idle", "agents are idle"},
+		{"status", "kubectl taintlet status"},
+		{"admission", "a write with and without policies"},
+		{"tls", "TLS connections"},
+		{"braked", "an incident with the fleet brake"},
+		{"zone-braked", "a zone fails, with the fleet brake"},
+		{"rollout", "a configuration is rolled out"},
+		{"incident", "an incident without the fleet brake"},
+		{"restarts", "the DaemonSet is rolled out while all Nodes are tainted"},
+		{"held", "the controller while all, some and no Nodes are held"},
+		{"zone", "a zone fails, without the fleet brake"},
+		{"slices", "agents read EndpointSlices that have changed"},
+		{"cautious", "the brake is rolled out again, and an incident follows"},
+		{"outage", "the API server restarts"},
 	}
-	o, err := parse(os.Args[1:])
-	os.Exit(measure.Main("scale", err, func(ctx context.Context, module string) (bool, error) {
-		o.module, o.results = module, cmp.Or(o.results, filepath.Join(module, "test", "measure", "scale", "results"))
-		return runAll(ctx, o)
-	}))
 }
 
-// runAll runs everything, prints and writes the results, and reports whether all
-// holds that has to.
-func runAll(ctx context.Context, o *options) (holds bool, err error) {
-	s, err := setUp(ctx, o)
-	defer func() { err = errors.Join(err, s.tearDown()) }()
-	if err != nil {
-		return false, err
+func partNames() []string {
+	var names []string
+	for _, p := range parts() {
+		names = append(names, p.name)
 	}
-	r := &run{stage: s, f: &figures{Origin: measure.Here(o.module), Nodes: o.nodes, Partial: o.partial, CPUs: runtime.NumCPU(), Admission: map[string]float64{}}}
-	if err := r.all(ctx); err != nil {
-		return false, err
+	return names
+}
+
+// measures reports whether a part is asked for.
+func (o *options) measures(part string) bool {
+	return len(o.parts) == 0 || slices.Contains(o.parts, part)
+}
+
+// firstBrake is the fleet brake of the agents that start: off, if no part needs it.
+func (o *options) firstBrake() int {
+	for _, part := range []string{"idle", "braked", "zone-braked", "rollout"} {
+		if o.measures(part) {
+			return o.brake
+		}
 	}
-	known, err := readResults(o.results)
-	if err != nil {
-		return false, err
-	}
-	lines := judge(r.f, ofOtherSizes(newestFull(known), o.nodes))
-	text := render(r.f, lines)
-	fmt.Print(text)
-	fails := slices.ContainsFunc(lines, func(l line) bool { return l.verdict == no })
-	return !fails, writeResults(o.results, r.f, text)
+	return 0
 }
