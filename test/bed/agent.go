@@ -44,18 +44,28 @@ func StartAgent(t testing.TB, program string, args ...string) *Agent {
 func StartAgentCommand(t testing.TB, command *exec.Cmd) *Agent {
 	t.Helper()
 	a := &Agent{T: t}
-	command.Stderr = &a.Output
-	var err error
-	if a.Process, err = process.Start("the agent", command, ""); err != nil {
+	a.Process = StartProgram(t, "the agent", command, &a.Output)
+	return a
+}
+
+// StartProgram starts a program for the length of the test. What it says on its standard
+// error is its output, which is shown if the test fails.
+func StartProgram(t testing.TB, name string, command *exec.Cmd, output *process.Lines) *process.Process {
+	t.Helper()
+	command.Stderr = output
+	p, err := process.Start(name, command, "")
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		a.Kill()
+		if err := p.Kill(); err != nil {
+			t.Error(err)
+		}
 		if t.Failed() {
-			t.Logf("log of the agent:\n%s", &a.Output)
+			t.Logf("log of %s:\n%s", name, output)
 		}
 	})
-	return a
+	return p
 }
 
 // Kill ends the agent as the kernel's OOM killer would.

@@ -89,22 +89,9 @@ func startClusterAPI(t *testing.T, c *cluster.Cluster) *clusterAPI {
 		"initialization": map[string]any{"infrastructureProvisioned": true, "controlPlaneInitialized": true},
 		"conditions":     []any{isTrue("InfrastructureReady"), isTrue("ControlPlaneInitialized")},
 	})
-	output := &process.Lines{}
 	command := exec.Command(build(t, "clusterapi", "clusterapi")) //nolint:gosec // it lives until it is ended
 	command.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig(t, c.Admin()))
-	command.Stdout, command.Stderr = output, output
-	running, err := process.Start("Cluster API", command, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := running.Kill(); err != nil {
-			t.Error(err)
-		}
-		if t.Failed() {
-			t.Logf("log of Cluster API:\n%s", output)
-		}
-	})
+	bed.StartProgram(t, "Cluster API", command, &process.Lines{})
 	return a
 }
 

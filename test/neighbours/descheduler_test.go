@@ -53,18 +53,7 @@ func startDescheduler(t *testing.T, c *cluster.Cluster, policy string) *deschedu
 	command := exec.Command(build(t, "descheduler", "descheduler"), "--kubeconfig="+cluster.Kubeconfig(t, c.Admin()), //nolint:gosec // it lives until it is ended
 		"--policy-config-file="+path, "--descheduling-interval=1s", "--v=1",
 		"--bind-address=127.0.0.1", "--secure-port="+ports[0], "--cert-dir="+t.TempDir())
-	command.Stderr = &d.output
-	if d.process, err = process.Start("the descheduler", command, ""); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.process.Kill(); err != nil {
-			t.Error(err)
-		}
-		if t.Failed() {
-			t.Logf("log of the descheduler:\n%s", &d.output)
-		}
-	})
+	d.process = bed.StartProgram(t, "the descheduler", command, &d.output)
 	return d
 }
 

@@ -85,12 +85,6 @@ func startKarpenter(t *testing.T, c *cluster.Cluster) *karpenter {
 		for _, node := range k.kubelets {
 			_ = node.Stop() // Karpenter may have deleted the Node
 		}
-		if err := k.process.Kill(); err != nil {
-			t.Error(err)
-		}
-		if t.Failed() {
-			t.Logf("log of Karpenter:\n%s", k.output)
-		}
 	})
 	k.start(t, 0, "")
 	return k
@@ -108,10 +102,8 @@ func (k *karpenter) start(t *testing.T, ahead time.Duration, action string) {
 	command := exec.Command(k.program, "--disable-leader-election=true", "--feature-gates=NodeRepair=true", //nolint:gosec // it lives until it is ended
 		"--metrics-port="+ports[0], "--health-probe-port="+ports[1])
 	command.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig(t, k.cluster.Admin()), "SYSTEM_NAMESPACE=kube-system", "TAINTLET_CLOCK_AHEAD="+ahead.String(), "TAINTLET_REPAIR="+action)
-	command.Stdout, command.Stderr = k.output, k.output
-	if k.process, err = process.Start("Karpenter", command, ""); err != nil {
-		t.Fatal(err)
-	}
+	command.Stdout = k.output
+	k.process = bed.StartProgram(t, "Karpenter", command, k.output)
 	ctx, cancel := context.WithTimeout(t.Context(), bed.Patience)
 	defer cancel()
 	if err := k.process.WaitLines(ctx, k.output, func(lines []string) bool {

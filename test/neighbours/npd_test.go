@@ -77,22 +77,8 @@ func newProblemDetector(t *testing.T, c *cluster.Cluster, node string) *problemD
 
 func (d *problemDetector) start() *process.Process {
 	d.t.Helper()
-	var log process.Lines
 	command := exec.Command(d.command[0], d.command[1:]...) //nolint:gosec // it lives until it is ended
-	command.Stderr = &log
-	p, err := process.Start("node-problem-detector", command, "")
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	d.t.Cleanup(func() {
-		if err := p.Kill(); err != nil {
-			d.t.Error(err)
-		}
-		if d.t.Failed() {
-			d.t.Logf("log of node-problem-detector:\n%s", &log)
-		}
-	})
-	return p
+	return bed.StartProgram(d.t, "node-problem-detector", command, &process.Lines{})
 }
 
 // kernelSays writes a line of the kernel's log.
