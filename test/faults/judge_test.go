@@ -35,7 +35,6 @@ type judge struct {
 
 	mu       sync.Mutex
 	versions []*corev1.Node // of the present object, the newest last
-	all      []versionAt    // also of older objects
 	more     chan struct{}  // closed with the next version
 	wrong    []string
 	writes   int // of the agents, to taints and annotations
@@ -141,7 +140,7 @@ func (j *judge) take(node *corev1.Node) {
 	default:
 		j.judge(j.versions[len(j.versions)-1], node, holder)
 	}
-	j.versions, j.all = append(j.versions, node), append(j.all, versionAt{node, sinceBoot()})
+	j.versions = append(j.versions, node)
 	close(j.more)
 	j.more = make(chan struct{})
 }

@@ -71,12 +71,11 @@ spec: {policyName: refusal, validationActions: [Deny]}
 `
 
 var (
-	shared   = cluster.Shared{Options: cluster.Options{WithoutScheduler: true}}
-	program  = process.SharedProgram{Build: buildAgent, Options: process.BuildOptions{Release: true}}
-	berths   = make(chan string, inParallel)
-	install  sync.Once
-	branches = coverage{}                                                 // of the decider
-	hooks    = webhook{judges: map[string]*judge{}, seen: reached.befell} // of all scenes
+	shared  = cluster.Shared{Options: cluster.Options{WithoutScheduler: true}}
+	program = process.SharedProgram{Build: buildAgent, Options: process.BuildOptions{Release: true}}
+	berths  = make(chan string, inParallel)
+	install sync.Once
+	hooks   = webhook{judges: map[string]*judge{}, seen: reached.befell} // of all scenes
 )
 
 func TestMain(m *testing.M) {
@@ -84,13 +83,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	var err error
-	if branches.folder, err = os.MkdirTemp("", "taintlet-coverage-"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
 	code := shared.Run(m)
-	_ = os.RemoveAll(branches.folder)
 	program.Remove()
 	hooks.close()
 	os.Exit(code)

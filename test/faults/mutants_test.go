@@ -1,6 +1,10 @@
 package faults
 
 import (
+	"context"
+	"fmt"
+	"os"
+
 	"github.com/taintlet/taintlet/test/process"
 )
 
@@ -34,4 +38,18 @@ func mutants() map[string]process.Swap {
 		"forgets the record at starts": {File: decider + "record.go", Old: "r := node.record\n", New: "r := record{}\n"},
 		"what cannot be read is good":  {File: decider + "latch.go", Old: "case o.Level == probes.OK:\n", New: "case o.Level == probes.OK, o.Level == probes.Unknown:\n"},
 	}
+}
+
+// buildAgent builds the agent, or the mutant that the environment names.
+func buildAgent(ctx context.Context, folder string, options process.BuildOptions) (path string, err error) {
+	if name := os.Getenv(mutantEnv); name != "" {
+		mutant, found := mutants()[name]
+		if !found {
+			return "", fmt.Errorf("no such mutant: %s", name)
+		}
+		if options.Overlay, err = process.Overlay("../..", folder, mutant); err != nil {
+			return "", err
+		}
+	}
+	return process.BuildAgent(ctx, folder, options)
 }

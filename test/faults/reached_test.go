@@ -25,8 +25,7 @@ type points struct {
 	count, begins map[string]int
 	// The rest is of the seeds that ended.
 	seeds, writes, starts int
-	wrong                 []plan          // those that failed
-	around                []plan          // those of them that the decider alone does not explain
+	wrong                 int             // those that failed
 	worst                 []time.Duration // from the last fault until the Node was right
 }
 
@@ -63,19 +62,10 @@ func (p *points) ended(s *scene, worst time.Duration) {
 	p.worst = append(p.worst, worst)
 }
 
-func (p *points) fails(played plan, isOfDecider bool) {
+func (p *points) fails() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.wrong = append(p.wrong, played); !isOfDecider {
-		p.around = append(p.around, played)
-	}
-}
-
-// failed are the plans that failed by what is around the decider.
-func (p *points) failed() []plan {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.around)
+	p.wrong++
 }
 
 // requestKinds are those of an agent.
@@ -144,25 +134,6 @@ func (p *points) unreachedPoints(isFull bool) (missing []point) {
 	return missing
 }
 
-// requireReached fails a long run if the seeds left something out.
-func requireReached(t *testing.T, all []branch) {
-	t.Helper()
-	for _, missing := range reached.unreachedPoints(isFull()) {
-		t.Errorf("no seed has reached the point %q", missing)
-	}
-	exceptions, err := readExceptions()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, b := range unreached(all, exceptions) {
-		if isFull() {
-			t.Errorf("no seed has reached the branch %s", b)
-		} else {
-			t.Logf("these seeds have not reached the branch %s", b)
-		}
-	}
-}
-
 // kinds are the kinds of requests that a fault befell, with how often.
 func (p *points) kinds(name string) (kinds []string) {
 	for _, key := range slices.Sorted(maps.Keys(p.count)) {
@@ -173,27 +144,8 @@ func (p *points) kinds(name string) (kinds []string) {
 	return kinds
 }
 
-// writeBranches writes how many branches of the decider were reached.
-func writeBranches(text *strings.Builder, all []branch, exceptions []exception) {
-	count, perFile := 0, map[string][2]int{}
-	for _, b := range all {
-		n := perFile[b.file]
-		if n[1]++; b.isReached {
-			n[0]++
-			count++
-		}
-		perFile[b.file] = n
-	}
-	fmt.Fprintf(text, "- The agents that ended by SIGTERM went through %d of the %d branches of the decider. [unreached.txt](unreached.txt) has a reason for %d of the others.\n",
-		count, len(all), len(all)-count-len(unreached(all, exceptions)))
-	text.WriteString("\n| file of agent/decide | branches | reached |\n|---|---|---|\n")
-	for _, file := range slices.Sorted(maps.Keys(perFile)) {
-		fmt.Fprintf(text, "| %s | %d | %d |\n", file, perFile[file][1], perFile[file][0])
-	}
-}
-
 // writeResults writes what the seeds did.
-func writeResults(t *testing.T, path string, origin measure.Origin, first, count uint64, took time.Duration, all []branch) {
+func writeResults(t *testing.T, path string, origin measure.Origin, first, count uint64, took time.Duration) {
 	t.Helper()
 	reached.mu.Lock()
 	defer reached.mu.Unlock()
@@ -202,21 +154,42 @@ func writeResults(t *testing.T, path string, origin measure.Origin, first, count
 	fmt.Fprintf(&text, "# What faults do to an agent\n\nWritten by `make faults SEEDS=%d FIRST=%d`: %d seeds ended in %s, %d at a time, on %s.\n%s\n\n",
 		count, first, reached.seeds, took.Round(time.Second), inParallel, origin.Date, origin)
 	fmt.Fprintf(&text, "- %d seeds broke a rule of the judge.\n- The agents were started %d times and wrote their Nodes %d times.\n",
-		len(reached.wrong), reached.starts, reached.writes)
+		reached.wrong, reached.starts, reached.writes)
 	if n := len(reached.worst); n > 0 {
 		fmt.Fprintf(&text, "- After the last fault of a seed the Node was right within %s in half of the seeds, within %s in 99 of 100, and within %s in the worst.\n",
 			reached.worst[n/2].Round(10*time.Millisecond), reached.worst[n*99/100].Round(10*time.Millisecond), reached.worst[n-1].Round(10*time.Millisecond))
 	}
-	exceptions, err := readExceptions()
-	if err != nil {
-		t.Error(err)
-	}
-	writeBranches(&text, all, exceptions)
 	text.WriteString("\n| fault | steps | requests that it befell |\n|---|---|---|\n")
 	for _, kind := range troubles() {
 		fmt.Fprintf(&text, "| %s | %d | %s |\n", kind.name, reached.begins[kind.name], strings.Join(reached.kinds(kind.name), ", "))
 	}
 	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil { //nolint:gosec // a page of the repository
 		t.Error(err)
+	}
+}
+
+// A fault that befell nobody, and in a full run one that a kind of request was spared, is told.
+func TestUnreachedPoints(t *testing.T) {
+	p := points{count: map[string]int{}, begins: map[string]int{}}
+	all := troubles()
+	for _, kind := range all {
+		p.begins[kind.name] = 1
+		for _, of := range pointsOf(kind.name) {
+			p.count[kind.name+" | "+of] = 1
+		}
+	}
+	if left := p.unreachedPoints(true); len(left) != 0 {
+		t.Errorf("all were reached, but for %v", left)
+	}
+	delete(p.count, "conflict | get nodes")
+	if left := p.unreachedPoints(false); len(left) != 0 {
+		t.Errorf("a run that is not full lacks %v", left)
+	}
+	if left := p.unreachedPoints(true); len(left) != 1 || left[0] != (point{"conflict", "get nodes"}) {
+		t.Errorf("without conflicts of get nodes, %v was not reached", left)
+	}
+	delete(p.begins, "SIGKILL")
+	if left := p.unreachedPoints(false); len(left) != 1 || left[0] != (point{trouble: "SIGKILL"}) {
+		t.Errorf("without SIGKILL, %v was not reached", left)
 	}
 }

@@ -59,8 +59,6 @@ type scene struct {
 	hasRemoved bool         // a person has removed a taint of ours
 	mayEnd     atomic.Int32 // more than 0: an agent may end by itself
 
-	isOfDecider bool // the decider alone does what failed
-
 	mu  sync.Mutex
 	log []string
 }
@@ -168,7 +166,6 @@ func (s *scene) tell() {
 		s.t.Error(wrong)
 	}
 	if s.t.Failed() {
-		s.isOfDecider = os.Getenv(keepEnv) == "" && s.explain()
 		s.t.Logf("what was done on %s:\n%s", s.name, strings.Join(s.log, "\n"))
 		for i, r := range s.agents {
 			s.t.Logf("agent %d:\n%s\n%s", i, strings.Join(r.proxy.requests, "\n"), r.tail(60))
@@ -275,7 +272,6 @@ type runner struct {
 	wall    time.Duration // how far the wall clock of its host was stepped
 	group   *group        // nil: the agent is in the control group of the tests
 	logs    []*process.Lines
-	started []time.Duration // its processes, as sinceBoot has it
 	isEnded bool
 	kills   int
 }
@@ -295,7 +291,7 @@ func (s *scene) start() *runner {
 	}
 	r.args = append(s.host.files.Flags(), "--kubeconfig="+r.kubeconfig, "--config="+s.config,
 		"--node-name="+s.name, "--namespace="+s.berth, "--listen=127.0.0.1:0")
-	r.env = append(os.Environ(), "GOMAXPROCS=1", "GOMEMLIMIT=64MiB", "GOCOVERDIR="+branches.folder)
+	r.env = append(os.Environ(), "GOMAXPROCS=1", "GOMEMLIMIT=64MiB")
 	s.mu.Lock()
 	s.agents = append(s.agents, r)
 	s.mu.Unlock()
@@ -322,8 +318,7 @@ func (r *runner) launch() error {
 		return nil
 	}
 	var err error
-	command.Env = append(slices.Clone(r.env), traceEnv+"="+r.traceFile(len(r.started)))
-	r.started = append(r.started, sinceBoot())
+	command.Env = r.env
 	if r.now, err = process.Start("the agent", command, ""); err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ const (
 	// shortSeeds are how many a usual run of the tests plays.
 	shortSeeds = 24
 	// longSeeds are enough for each fault to befall an agent, fullSeeds for each to befall
-	// each kind of request, and for each branch of the decider.
+	// each kind of request.
 	longSeeds = 150
 	fullSeeds = 1000
 )
@@ -146,10 +146,12 @@ func TestSeeds(t *testing.T) {
 		t.Errorf("no seed has reached the point %q", aim)
 	}
 	if took := time.Since(begin); isLong() {
-		report(t, origin, first, count, took)
-	}
-	if failed := reached.failed(); len(failed) > 0 && os.Getenv(keepEnv) == "" {
-		failed[0].shorten(t)
+		if path := os.Getenv(resultsEnv); path != "" {
+			writeResults(t, path, origin, first, count, took)
+		}
+		for _, missing := range reached.unreachedPoints(isFull()) {
+			t.Errorf("no seed has reached the point %q", missing)
+		}
 	}
 }
 
@@ -168,30 +170,15 @@ func playAimed(t *testing.T) {
 	}
 }
 
-// report writes the results of a long run, and fails it if something was not reached.
-func report(t *testing.T, origin measure.Origin, first, count uint64, took time.Duration) {
-	t.Helper()
-	all, err := branches.read(t)
-	if err != nil {
-		t.Error(err)
-	}
-	if path := os.Getenv(resultsEnv); path != "" {
-		writeResults(t, path, origin, first, count, took, all)
-	}
-	requireReached(t, all)
-}
-
-// play plays the plan, but for the troubles that are not to be kept.
+// play plays the plan.
 func (p plan) play(t *testing.T) {
-	var s *scene
 	t.Cleanup(func() { // when all has been told
 		if t.Failed() {
-			reached.fails(p, s != nil && s.isOfDecider)
+			reached.fails()
 			t.Logf("again: %s", p)
 		}
 	})
-	s = newScene(t, p.nodeName())
-	s.playSteps(p.seed, keep(p.steps(), os.Getenv(keepEnv)))
+	newScene(t, p.nodeName()).playSteps(p.seed, p.steps())
 }
 
 // playSteps plays the steps of a seed, and after them the host recovers.

@@ -28,9 +28,6 @@ type BuildOptions struct {
 	// Overlay is a file that names source files to use in place of others, as in
 	// `go help build`; empty: none.
 	Overlay string
-	// Cover is the package whose coverage the program writes into the folder that the
-	// environment variable GOCOVERDIR names, when it ends; empty: none.
-	Cover string
 }
 
 // BuildAgent builds taintlet into the folder, and returns the path of the program.
@@ -74,10 +71,6 @@ func program(ctx context.Context, source, folder string, options BuildOptions, f
 	if options.Release {
 		args = append(args, "-trimpath", "-ldflags=-s -w")
 		env = append(env, "CGO_ENABLED=0")
-	}
-	if options.Cover != "" {
-		// Without its main package the program writes nothing.
-		args = append(args, "-cover", "-coverpkg="+path.Join(module, source)+","+path.Join(module, options.Cover))
 	}
 	if options.Overlay != "" {
 		args = append(args, "-overlay="+options.Overlay)
