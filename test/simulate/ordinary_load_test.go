@@ -1,4 +1,4 @@
-package main
+package simulate
 
 // A day of ordinary life on a busy node, for the probes of memory and PIDs: builds,
 // services that pre-touch their memory, cron, roll-outs and pods at their own limits.
