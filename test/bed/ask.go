@@ -2,8 +2,6 @@ package bed
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -30,54 +28,6 @@ func (s *Space) Dial(to netip.AddrPort) (connection net.Conn, err error) {
 // dial connects from the network namespace of this thread.
 func dial(protocol string, to netip.AddrPort) (net.Conn, error) {
 	return (&net.Dialer{Timeout: askTimeout}).DialContext(context.Background(), protocol, to.String())
-}
-
-// Reach is Dial for those who want nothing but to know.
-func (s *Space) Reach(to netip.AddrPort) error {
-	connection, err := s.Dial(to)
-	if err != nil {
-		return fmt.Errorf("from %s: %w", s.name, err)
-	}
-	return connection.Close()
-}
-
-// Resolve asks a DNS server by UDP for the address of the Service kubernetes.
-func (s *Space) Resolve(server netip.AddrPort) error {
-	var connection net.Conn
-	err := s.Do(func() (err error) {
-		connection, err = dial("udp", server)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = connection.Close() }()
-	if err := connection.SetDeadline(time.Now().Add(askTimeout)); err != nil {
-		return err
-	}
-	const id = 4242
-	if _, err := connection.Write(query(id, "kubernetes.default.svc.cluster.local")); err != nil {
-		return err
-	}
-	answer := make([]byte, 512)
-	n, err := connection.Read(answer)
-	if err != nil {
-		return fmt.Errorf("from %s: %w", s.name, err)
-	}
-	if n < 12 || binary.BigEndian.Uint16(answer) != id || binary.BigEndian.Uint16(answer[6:]) != 1 {
-		return errors.New("the answer has no address")
-	}
-	return nil
-}
-
-// query is a question for an address, type A, by RFC 1035.
-func query(id uint16, name string) []byte {
-	message := binary.BigEndian.AppendUint16(nil, id)
-	message = append(message, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0) // recursion desired, one question
-	for label := range strings.SplitSeq(name, ".") {
-		message = append(append(message, byte(len(label))), label...)
-	}
-	return append(message, 0, 0, 1, 0, 1)
 }
 
 // Get asks an HTTP server, of which nothing but the text of the answer matters.

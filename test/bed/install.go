@@ -3,10 +3,11 @@ package bed
 import (
 	"context"
 	"errors"
-	"k8s.io/apimachinery/pkg/types"
 	"net/http"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"testing"
 )
 
 // Addresses of the bed. The hosts are 10.90.0.11, 10.90.0.12 and so on, their
@@ -43,18 +42,6 @@ func NewNetwork(dir string, hosts int) (*Network, error) {
 		return nil, fmt.Errorf("make a network: %w", err)
 	}
 	return b, nil
-}
-
-// RequireNetwork is NewNetwork for the length of a test; see SkipWithoutNamespaces.
-func RequireNetwork(t testing.TB, hosts int) *Network {
-	t.Helper()
-	SkipWithoutNamespaces(t)
-	b, err := NewNetwork(t.TempDir(), hosts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
-	return b
 }
 
 func (b *Network) makeAll(hosts int) error {

@@ -14,7 +14,7 @@ var gateRow = regexp.MustCompile("(?m)^\\| `(\\w+)`[^|]*\\| (Alpha|Beta|GA|Depre
 // The documentation tells the state of feature gates in Kubernetes 1.37. All components of
 // Kubernetes have the same list, and each says in its metrics what holds. What the other cells
 // say has tests of its own: TestKeepHoldsTaintsAgainstTheController here, in test/integration
-// TestMaintenanceOfADrainedNode and TestValueIsComparedAsANumber, and in probes/network/ask
+// TestMaintenanceByACondition and TestSeverityIsTheValue, and in probes/network/ask
 // TestRestartsOfADaemonAreNoFailure.
 func TestFeatureGatesAreAsDocumented(t *testing.T) {
 	SkipUnlessRequired(t)

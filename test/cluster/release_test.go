@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"debug/buildinfo"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,41 +11,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-func TestReleaseIsTheOneAskedFor(t *testing.T) {
-	inModule(t, map[string]string{
-		"go.mod": requiring("v1.37.2"), "go.sum": "new",
-		"1.35.4.mod": requiring("v1.35.4"), "1.35.4.sum": "old",
-		"1.34.4.mod": requiring("v1.34.4"), // and no sums
-	})
-	stamps := map[string]bool{}
-	for _, test := range []struct{ asked, version, modfile, complaint string }{
-		{"", "v1.37.2", "go.mod", ""},
-		{"1.37.2", "v1.37.2", "go.mod", ""},
-		{"1.35.4", "v1.35.4", "1.35.4.mod", ""},
-		{"1.35", "", "", "TAINTLET_K8S=1.35: test/controlplane has no such Kubernetes, but 1.34.4, 1.35.4, 1.37.2"},
-		{"1.34.4", "", "", "1.34.4.sum: no such file"},
-	} {
-		t.Setenv(releaseEnv, test.asked)
-		src, err := findSource()
-		if test.complaint != "" {
-			if err == nil || !strings.Contains(err.Error(), test.complaint) {
-				t.Errorf("%q: %v, want %q", test.asked, err, test.complaint)
-			}
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if src.version != test.version || filepath.Base(src.dir) != test.version || filepath.Base(src.modfile) != test.modfile {
-			t.Errorf("%q: %s of %s in %s, want %s of %s", test.asked, src.version, src.modfile, src.dir, test.version, test.modfile)
-		}
-		stamps[src.stamp] = true
-	}
-	if len(stamps) != 2 {
-		t.Errorf("two releases have %d stamps", len(stamps))
-	}
-}
 
 // A release is called by its file's name, and built of what the file says of
 // each of Kubernetes' own modules.
@@ -141,20 +105,5 @@ func TestMutatingAdmissionPolicyIsServedWhereItIsSaidToBe(t *testing.T) {
 	got := slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Kind == "MutatingAdmissionPolicy" })
 	if want := HasMutatingAdmissionPolicy(t); got != want {
 		t.Errorf("Kubernetes %s serves MutatingAdmissionPolicy v1: %v, want %v", c.version, got, want)
-	}
-}
-
-// The version that a program tells is one that Build gave it. The modules that
-// it is made of are told by the linker.
-func TestProgramsAreOfTheRelease(t *testing.T) {
-	c := shared.Require(t)
-	for _, name := range []string{APIServer, ControllerManager, Scheduler} {
-		info, err := buildinfo.ReadFile(filepath.Join(c.bin, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := info.Main; got.Path != "k8s.io/kubernetes" || got.Version != c.version {
-			t.Errorf("%s is built from %s %s, want k8s.io/kubernetes %s", name, got.Path, got.Version, c.version)
-		}
 	}
 }

@@ -15,9 +15,6 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// errNoMemory: the process has ended.
-var errNoMemory = errors.New("the process has no memory any more")
-
 // scratch is the directory that the agent writes to, seen from the host's root.
 const scratch = "var/lib/kubelet"
 
@@ -46,17 +43,9 @@ func (s *scene) stepAll(step time.Duration) {
 	}
 }
 
-// step steps the clock of the agent's process and of those that follow it.
-func (r *runner) step(by time.Duration) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.wall += by
-	return ignoreEnd(stepClock(r.now.PID(), by))
-}
-
 // ignoreEnd drops an error that tells that the process is gone.
 func ignoreEnd(err error) error {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, errNoMemory) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
 		return nil
 	}
 	return err

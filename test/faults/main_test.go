@@ -30,7 +30,6 @@ const (
 	criticalAfter  = time.Second
 	budgetBurst    = 3
 	budgetInterval = time.Second
-	cooldown       = 5 * time.Second
 
 	// inParallel is how many Nodes are under faults at a time: they wait more than they
 	// compute.

@@ -40,16 +40,22 @@ func mutants() map[string]process.Swap {
 	}
 }
 
-// buildAgent builds the agent, or the mutant that the environment names.
+// buildAgent builds the agent with a clock that can be stepped, and as the mutant that the
+// environment names.
 func buildAgent(ctx context.Context, folder string, options process.BuildOptions) (path string, err error) {
+	swaps, err := steppedClock(ctx)
+	if err != nil {
+		return "", err
+	}
 	if name := os.Getenv(mutantEnv); name != "" {
 		mutant, found := mutants()[name]
 		if !found {
 			return "", fmt.Errorf("no such mutant: %s", name)
 		}
-		if options.Overlay, err = process.Overlay("../..", folder, mutant); err != nil {
-			return "", err
-		}
+		swaps = append(swaps, mutant)
+	}
+	if options.Overlay, err = process.Overlay("../..", folder, swaps...); err != nil {
+		return "", err
 	}
 	return process.BuildAgent(ctx, folder, options)
 }

@@ -264,6 +264,7 @@ type runner struct {
 	scene      *scene
 	kubeconfig string
 	token      string // the file of its token
+	clock      string // the file of its wall clock
 	args       []string
 	env        []string
 
@@ -280,7 +281,7 @@ type runner struct {
 func (s *scene) start() *runner {
 	s.t.Helper()
 	folder := s.t.TempDir()
-	r := &runner{scene: s, proxy: newProxy(s.t, s.c.Admin()), kubeconfig: filepath.Join(folder, "kubeconfig"), token: filepath.Join(folder, "token")}
+	r := &runner{scene: s, proxy: newProxy(s.t, s.c.Admin()), kubeconfig: filepath.Join(folder, "kubeconfig"), token: filepath.Join(folder, "token"), clock: filepath.Join(folder, "clock")}
 	r.identify()
 	r.proxy.seen = func(c call, body string) {
 		if c.kind == "create events" && strings.Contains(body, "this cannot be recalled") {
@@ -291,7 +292,7 @@ func (s *scene) start() *runner {
 	}
 	r.args = append(s.host.files.Flags(), "--kubeconfig="+r.kubeconfig, "--config="+s.config,
 		"--node-name="+s.name, "--namespace="+s.berth, "--listen=127.0.0.1:0")
-	r.env = append(os.Environ(), "GOMAXPROCS=1", "GOMEMLIMIT=64MiB")
+	r.env = append(os.Environ(), "GOMAXPROCS=1", "GOMEMLIMIT=64MiB", clockEnv+"="+r.clock)
 	s.mu.Lock()
 	s.agents = append(s.agents, r)
 	s.mu.Unlock()
@@ -325,9 +326,6 @@ func (r *runner) launch() error {
 	r.logs = append(r.logs, output)
 	if r.group != nil {
 		err = r.group.take(r.now.PID())
-	}
-	if r.wall != 0 {
-		err = errors.Join(err, ignoreEnd(stepClock(r.now.PID(), r.wall)))
 	}
 	return err
 }

@@ -6,7 +6,6 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -43,10 +42,6 @@ func unavailable(name string) string {
 		if !isRoot {
 			return "making a control group needs root"
 		}
-	case steppedWall:
-		if runtime.GOARCH != "amd64" {
-			return "the wall clock of a process can be stepped on amd64 only"
-		}
 	case silentWire, expiredToken:
 		if isShort() {
 			return "a usual run of the tests is too short: an agent needs up to a minute and a half to recover"
@@ -59,7 +54,6 @@ func unavailable(name string) string {
 const (
 	fullScratch  = "scratch file system full"
 	smallGroup   = "control group of memory too small"
-	steppedWall  = "the wall clock is stepped"
 	silentWire   = "connections fall silent"
 	expiredToken = "token expired"
 )
@@ -129,7 +123,7 @@ func troubles() []trouble {
 		{"out of descriptors", (*scene).takeDescriptors},
 		{"memory limit close", (*scene).limitMemory},
 		{"a policy refuses", (*scene).refuse},
-		{steppedWall, (*scene).stepWall},
+		{"the wall clock is stepped", (*scene).stepWall},
 		{fullScratch, (*scene).fillScratch},
 		{"files of procfs vanish", (*scene).loseFiles},
 		{smallGroup, (*scene).squeeze},

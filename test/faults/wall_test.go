@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,9 +13,6 @@ import (
 // A step of the wall clock changes what the agent tells, and nothing that it decides: what is
 // right is right, and a connection that gave no answer is not trusted again before its time.
 func TestWallClockIsStepped(t *testing.T) {
-	if runtime.GOARCH != "amd64" {
-		t.Skip("the wall clock of a process can be stepped on amd64 only")
-	}
 	s := newScene(t, "wall-clock")
 	r := s.start()
 	s.set(probes.MemoryPressure, bad)

@@ -1,12 +1,10 @@
 package process
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Running says whether any process of this host with that ID runs. A zombie,
@@ -15,17 +13,4 @@ func Running(pid int) bool {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	_, state, _ := strings.Cut(string(stat), ") ")
 	return err == nil && !strings.HasPrefix(state, "Z")
-}
-
-// WaitGone waits until no process with that ID runs. The process need not be a
-// child of this one.
-func WaitGone(ctx context.Context, pid int) error {
-	for Running(pid) {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(askEvery):
-		}
-	}
-	return nil
 }

@@ -18,6 +18,14 @@ import (
 // that ends.
 const burnerEnv = "TAINTLET_TEST_BURN"
 
+func TestMain(m *testing.M) {
+	if text := os.Getenv(burnerEnv); text != "" {
+		burnAndWait(text)
+		return
+	}
+	os.Exit(m.Run())
+}
+
 func burnAndWait(text string) {
 	length, err := time.ParseDuration(text)
 	if err != nil {
