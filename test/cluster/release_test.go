@@ -47,7 +47,6 @@ func TestPagesNameTheReleases(t *testing.T) {
 	slices.Sort(found)
 	for page, pattern := range map[string]string{
 		"README.md":              `\b1\.\d\d\.\d+\b`,
-		"deploy/README.md":       `\b1\.\d\d\.\d+\b`,
 		"test/release/README.md": `(?m)^\| (1\.\d\d\.\d+) \|`,
 	} {
 		text, err := os.ReadFile(filepath.Join(root, page))
