@@ -92,9 +92,9 @@ func byTaintlet() (h held) {
 			o.Level = probes.Degraded
 		}
 		step(decide.Inputs{Observations: []probes.Observation{o}}, now)
-		next := min(memory.Common().Period.Duration, nearInterval*memory.MinInterval())
+		next := min(memory.Common().Period.Duration, nearInterval*memory.Common().MinInterval)
 		if o.Level == probes.Degraded && state.Level(memory.Name) == probes.OK {
-			next = min(next, memory.FollowUp())
+			next = min(next, memory.Common().FollowUp)
 		}
 		now += next
 	}
