@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"flag"
+	"fmt"
 	"go/ast"
 	"io/fs"
 	"os"
@@ -16,34 +18,42 @@ import (
 	"github.com/taintlet/taintlet/test/fixtures"
 )
 
-// docs/metrics.md has every metric with its type and labels.
+var update = flag.Bool("update", false, "write the table of metrics into docs/metrics.md")
+
+// The table in docs/metrics.md has every metric with its type, its labels and its help text.
 func TestMetricsAreDocumented(t *testing.T) {
-	documented := map[string]bool{}
-	for _, row := range fixtures.TableRows(t, "../../docs/metrics.md", "metric") {
-		for name := range strings.SplitSeq(row[0], ", ") {
-			documented[strings.Trim(name, "`")+" "+row[1]+" "+strings.ReplaceAll(row[2], ", ", ",")] = true
-		}
-	}
-	served := map[string]bool{}
+	const page, begin, end = "../../docs/metrics.md", "<!-- generated: go test ./agent/metrics -run TestMetricsAreDocumented -update -->\n", "<!-- end -->"
+	var rows []string
 	for _, c := range all(New("test")) {
-		name, labels := described(c)
-		served[name+" "+typeOf(c)+" "+labels] = true
+		name, labels, help := described(c)
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s |\n", name, typeOf(c), strings.ReplaceAll(labels, ",", ", "), help))
 	}
-	fixtures.CompareNames(t, "docs/metrics.md", documented, served)
+	slices.Sort(rows)
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, hasBegin := strings.Cut(string(text), begin)
+	_, after, hasEnd := strings.Cut(rest, end)
+	if !hasBegin || !hasEnd || len(rows) == 0 {
+		t.Fatalf("%s has no table of the %d metrics", page, len(rows))
+	}
+	table := "| metric | type | labels | meaning |\n|---|---|---|---|\n" + strings.Join(rows, "")
+	fixtures.CompareGolden(t, *update, page, before+begin+table+end+after)
 }
 
 // all are the metrics of taintlet itself.
 func all(m *Metrics) []prometheus.Collector { return slices.Concat(m.counters, m.gauges.series) }
 
-// described returns the name and the labels of a metric.
-func described(c prometheus.Collector) (name, labels string) {
+// described returns the name, the labels and the help text of a metric.
+func described(c prometheus.Collector) (name, labels, help string) {
 	descriptions := make(chan *prometheus.Desc, 1)
 	c.Describe(descriptions)
 	match := descPattern.FindStringSubmatch((<-descriptions).String())
-	return match[1], match[2]
+	return match[1], match[3], match[2]
 }
 
-var descPattern = regexp.MustCompile(`fqName: "([^"]*)".*variableLabels: \{([^}]*)\}`)
+var descPattern = regexp.MustCompile(`fqName: "([^"]*)", help: "([^"]*)".*variableLabels: \{([^}]*)\}`)
 
 // Each Node of a cluster serves all of them, so there are few, and each has a use: a
 // dashboard, an alert, or a page that says what to look up.
@@ -70,7 +80,7 @@ func TestMetricsAreUsed(t *testing.T) {
 		}
 	}
 	for _, c := range own {
-		if name, _ := described(c); !regexp.MustCompile(`\b` + name + `\b`).MatchString(uses) {
+		if name, _, _ := described(c); !regexp.MustCompile(`\b` + name + `\b`).MatchString(uses) {
 			t.Errorf("%s is used by no dashboard, no alert and no page", name)
 		}
 	}

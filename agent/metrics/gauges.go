@@ -26,25 +26,25 @@ type scraped struct {
 
 func newScraped() *scraped {
 	g := &scraped{}
-	g.severity = g.gauges("condition_severity", "Severity of the newest sample of the condition, 0 to 100; 50 is the threshold. Absent while the newest sample is Unknown.", "condition")
-	g.level = g.gauges("condition_level", "1 for the level that was decided for the condition, 0 for the others.", "condition", "level")
-	g.since = g.gauges("condition_since_timestamp_seconds", "When the condition went from OK to Degraded; absent while it is OK.", "condition")
-	g.clearsIn = g.gauges("condition_clears_in_seconds", "How long it takes until the condition is OK if every further sample is good, with the wait for the write budget; absent while it is OK.", "condition")
-	g.contested = g.gauges("contested", "1 while the condition's taint is a stand-in or missing because others removed it.", "condition")
+	g.severity = g.gauges("condition_severity", "Severity of the newest sample, 0 to 100; 50 is the threshold. Absent while the newest sample is Unknown.", "condition")
+	g.level = g.gauges("condition_level", "1 for the decided level, 0 for the other levels.", "condition", "level")
+	g.since = g.gauges("condition_since_timestamp_seconds", "When the condition became Degraded. Absent while it is OK.", "condition")
+	g.clearsIn = g.gauges("condition_clears_in_seconds", "Time until the condition is OK if every further sample is good, including the wait for a token. Absent while it is OK.", "condition")
+	g.contested = g.gauges("contested", "1 while the taint is missing or a stand-in because another program removed it, such as the controller when the keep policy fails.", "condition")
 	g.repair = g.gauges("repair_needed", "1 while HostRepairNeeded is True for a fault of the condition.", "condition")
-	g.held = g.gauges("held", "1 while something holds the condition back from a taint, an eviction or a clear, as the Node condition says; absent while nothing does.", "condition", "what", "by")
-	g.reason = g.gauges("condition_reason", "1 for the reason that the Node condition gives; absent while the condition is OK.", "condition", "reason")
-	g.taint = g.gauges("taint_desired", "1 for each taint that taintlet desires on the Node now.", "condition", "key", "effect", "via")
+	g.held = g.gauges("held", "1 while something (by) holds the condition back from a taint, an eviction or a clear (what). Absent otherwise.", "condition", "what", "by")
+	g.reason = g.gauges("condition_reason", "1 for the reason of the Node condition, and for that of an Unknown sample. Absent while the condition is OK.", "condition", "reason")
+	g.taint = g.gauges("taint_desired", "1 for each taint that taintlet desires now; via is direct, kept or stand-in.", "condition", "key", "effect", "via")
 	g.tokens = g.gauges("write_budget_tokens", "Tokens left in the emptiest bucket of the write budget.")
 	for unit, name := range map[probes.Unit]string{probes.Bytes: "bytes", probes.Seconds: "seconds", probes.Ratio: "ratio", probes.Items: "items"} {
-		g.values[unit] = g.gauges("input_"+name, "What the newest sample of the condition showed of an input, in "+name+"; absent while it is not known.", "condition", "input", "path")
-		g.thresholds[unit] = g.gauges("input_threshold_"+name, "Threshold of an input, in "+name+", by the level to which it leads; OK: the one that clears.", "condition", "input", "path", "to")
+		g.values[unit] = g.gauges("input_"+name, "Newest value of an input ("+name+"). Absent while it is unknown.", "condition", "input", "path")
+		g.thresholds[unit] = g.gauges("input_threshold_"+name, "Threshold of an input ("+name+"), by the level to which it leads. OK is the easier threshold.", "condition", "input", "path", "to")
 	}
-	g.config = g.gauges("config_info", "1, labelled with the hash of the configuration in force.", "hash")
-	g.refused = g.gauges("config_refused", "1 while the configuration file is not in force because it is invalid.")
-	g.class = g.gauges("network_class", "1 while the class of network checks is healthy, 0 while it fails; absent: not known.", "class")
-	g.peers = g.gauges("peers", "Agents on other Nodes: known ones are asked; answered counts those that did within the last minute.", "state")
-	g.unread = g.gauges("fleet_list_failed", "1 while this list could not be read from the API server or was too large; the earlier list stays in use.", "list")
+	g.config = g.gauges("config_info", "Always 1; the hash of the configuration in force.", "hash")
+	g.refused = g.gauges("config_refused", "1 while the configuration file is invalid and not in force.")
+	g.class = g.gauges("network_class", "1 while the class of network checks is healthy, 0 while it fails. Absent while it is unknown or off.", "class")
+	g.peers = g.gauges("peers", "Agents on other Nodes: known, or answered within the last minute.", "state")
+	g.unread = g.gauges("fleet_list_failed", "1 while the list could not be read, or was too large: agents, dns-pods or api-servers. The earlier list stays in use.", "list")
 	return g
 }
 

@@ -54,11 +54,11 @@ type sample struct {
 func New(version string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), gauges: newScraped(), told: told{sampled: map[probes.Condition]sample{}}}
 	s := &m.counters
-	m.samples = s.counters("probe_samples_total", "Samples of the condition by the level that they found.", "condition", "level")
+	m.samples = s.counters("probe_samples_total", "Samples by their level.", "condition", "level")
 	m.changes = s.counters("condition_changes_total", "Changes of the decided level.", "condition", "to")
-	m.writes = s.counters("node_writes_total", "Tries to write the Node, by result: ok, error, or overtaken by another writer.", "result")
-	m.lost = s.counters("taints_lost_total", "Taints of taintlet that others removed, by field manager; empty: not known.", "condition", "field_manager")
-	s.gauges("build_info", "1, labelled with the version.", "version").WithLabelValues(version).Set(1)
+	m.writes = s.counters("node_writes_total", "Writes of the Node: ok, error, or overtaken by another writer and repeated.", "result")
+	m.lost = s.counters("taints_lost_total", "Taints of taintlet that other programs removed; field_manager is empty if it is unknown.", "condition", "field_manager")
+	s.gauges("build_info", "Always 1; the version of the agent.", "version").WithLabelValues(version).Set(1)
 	for _, result := range []string{"ok", "error", "overtaken"} {
 		m.writes.WithLabelValues(result) // a series that begins with its first event hides it from rate()
 	}
