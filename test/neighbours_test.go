@@ -115,7 +115,7 @@ func TestExamplesForNeighbours(t *testing.T) {
 			t.Errorf("%s excludes %d of %d keys", kind, excluded, len(keys)-1)
 		}
 	}
-	for _, kind := range []string{config.Kind, "NodePool", "DeschedulerPolicy", "NodeHealthCheck", "MachineHealthCheck", "MachineDeployment"} {
+	for _, kind := range []string{config.Kind, "NodePool", "DeschedulerPolicy", "NodeHealthCheck", "MachineHealthCheck"} {
 		if !kinds[kind] {
 			t.Errorf("no example of a %s, only of %v", kind, slices.Sorted(maps.Keys(kinds)))
 		}
