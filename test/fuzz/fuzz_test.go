@@ -74,7 +74,6 @@ func parsedElsewhere() map[string]string {
 	return map[string]string{
 		"agent/config Decode":          "FuzzConfiguration",
 		"agent/decide UnmarshalJSON":   "FuzzConfiguration",
-		"agent/decide readWall":        "FuzzStatus",
 		"agent/decide parseRecord":     "FuzzRecord",
 		"agent/decide parsePause":      "FuzzPaused",
 		"probes/pressure parseStalled": "FuzzParsePressure",
@@ -92,13 +91,13 @@ func TestEveryParserIsFuzzed(t *testing.T) {
 		}
 	}, func(path string) bool { return strings.HasSuffix(path, "_test.go") })
 	names := namesOf(targets(t))
-	elsewhere, found := parsedElsewhere(), 0
+	elsewhere, used, found := parsedElsewhere(), map[string]bool{}, 0
 	walk(t, func(path, text string) {
 		for _, match := range parserPattern.FindAllStringSubmatch(text, -1) {
 			found++
 			folder, parser := filepath.Dir(path), match[1]
 			by, isElsewhere := elsewhere[folder+" "+parser]
-			delete(elsewhere, folder+" "+parser)
+			used[folder+" "+parser] = true
 			if isElsewhere && !slices.Contains(names, by) {
 				t.Errorf("%s: there is no %s", path, by)
 			}
@@ -107,8 +106,10 @@ func TestEveryParserIsFuzzed(t *testing.T) {
 			}
 		}
 	}, func(path string) bool { return !strings.HasSuffix(path, "_test.go") })
-	for gone := range elsewhere {
-		t.Errorf("there is no parser %s", gone)
+	for parser := range elsewhere {
+		if !used[parser] {
+			t.Errorf("there is no parser %s", parser)
+		}
 	}
 	if found < 20 {
 		t.Errorf("only %d parsers were found", found)
