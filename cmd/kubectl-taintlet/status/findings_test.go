@@ -58,7 +58,14 @@ func event(node, reason, message string, before time.Duration) *corev1.Event {
 type fault struct {
 	code                Code
 	node, text, command string
-	do                  func(f *facts, i *installation.Installation, pod *corev1.Pod)
+	do                  func(*world)
+}
+
+// world is what a fault is made in: two Nodes with agents, of which the pod is that of Node n2.
+type world struct {
+	*facts
+	i   *installation.Installation
+	pod *corev1.Pod
 }
 
 func notReady(pod *corev1.Pod, since time.Duration) {
@@ -69,87 +76,75 @@ func notReady(pod *corev1.Pod, since time.Duration) {
 	}
 }
 
-// agentFaults are those of agents. The pod is that of Node n2.
+// agentFaults are those of agents.
 func agentFaults() []fault {
 	const logs = `^kubectl --namespace=taintlet-system logs --tail=20 taintlet-bbbbb$`
 	const previous = `^kubectl --namespace=taintlet-system logs --tail=20 --previous taintlet-bbbbb$`
 	return []fault{
 		{DaemonSetMissing, "", `no DaemonSet of taintlet in namespace taintlet-system, so no agent runs; the last sign of an agent was 1 min ago`, `^helm --namespace=taintlet-system get manifest mine \| kubectl --namespace=taintlet-system apply`,
-			func(_ *facts, i *installation.Installation, _ *corev1.Pod) { i.DaemonSets, i.Pods = nil, nil }},
+			func(w *world) { w.i.DaemonSets, w.i.Pods = nil, nil }},
 		{NotInstalled, "", `^taintlet is not installed in namespace taintlet-system; the last sign of an agent was 1 min ago$`, `^kubectl taintlet check --pre --namespace=taintlet-system$`,
-			func(f *facts, i *installation.Installation, _ *corev1.Pod) {
-				*i = installation.Installation{Namespace: i.Namespace, MayNot: []string{"patch nodes"}}
-				f.nodes[1].isSilent = true
+			func(w *world) {
+				*w.i = installation.Installation{Namespace: w.i.Namespace, MayNot: []string{"patch nodes"}}
+				w.nodes[1].isSilent = true
 			}},
 		{DaemonSetMissing, "", `; it is in monitoring;`, `^kubectl taintlet status --namespace=monitoring$`,
-			func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
-				i.DaemonSets, i.Pods, i.Elsewhere = nil, nil, []string{"monitoring"}
-			}},
+			func(w *world) { w.i.DaemonSets, w.i.Pods, w.i.Elsewhere = nil, nil, []string{"monitoring"} }},
 		{DaemonSetMissing, "", `its pods are not replaced`, `^helm `,
-			func(_ *facts, i *installation.Installation, _ *corev1.Pod) { i.DaemonSets = nil }},
+			func(w *world) { w.i.DaemonSets = nil }},
 		{DaemonSetSelectsNoNode, "", `selects no Node`, `describe daemonset taintlet$`,
-			func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
-				i.DaemonSets[0].Status.DesiredNumberScheduled = 0
-			}},
+			func(w *world) { w.i.DaemonSets[0].Status.DesiredNumberScheduled = 0 }},
 		{AgentMissing, "n2", `no agent's pod is on this Node; the agent last wrote the Node 1 min ago`, `describe daemonset taintlet$`,
-			func(_ *facts, i *installation.Installation, _ *corev1.Pod) { i.Pods = i.Pods[:1] }},
+			func(w *world) { w.i.Pods = w.i.Pods[:1] }},
 		{AgentNotReady, "n2", `is not ready`, logs, // which explains why it is silent
-			func(f *facts, _ *installation.Installation, pod *corev1.Pod) {
-				notReady(pod, time.Hour)
-				f.nodes[1].isSilent = true
+			func(w *world) {
+				notReady(w.pod, time.Hour)
+				w.nodes[1].isSilent = true
 			}},
 		{AgentMissing, "", `1 of 3 Nodes have no agent's pod`, `describe daemonset taintlet$`,
-			func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
-				i.DaemonSets[0].Status.DesiredNumberScheduled = 3
-			}},
+			func(w *world) { w.i.DaemonSets[0].Status.DesiredNumberScheduled = 3 }},
 		{AgentMissing, "", `1 of 3 Nodes have no agent's pod: Error creating: pods "taintlet-" is forbidden: violates PodSecurity "baseline:latest"$`, `describe daemonset taintlet$`,
-			func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
-				i.DaemonSets[0].Status.DesiredNumberScheduled = 3
-				i.Refused = append(i.Refused, event("taintlet", "FailedCreate", `Error creating: pods "taintlet-" is forbidden: violates PodSecurity "baseline:latest"`, time.Minute))
+			func(w *world) {
+				w.i.DaemonSets[0].Status.DesiredNumberScheduled = 3
+				w.i.Refused = append(w.i.Refused, event("taintlet", "FailedCreate", `Error creating: pods "taintlet-" is forbidden: violates PodSecurity "baseline:latest"`, time.Minute))
 			}},
 		{AgentPending, "n2", `is not scheduled: 0/2 nodes are available: Insufficient memory`, `describe pod taintlet-bbbbb$`,
-			func(_ *facts, _ *installation.Installation, pod *corev1.Pod) {
-				pod.Status.Conditions = []corev1.PodCondition{{Type: "PodScheduled", Status: "False", Message: "0/2 nodes are available: Insufficient memory"}}
+			func(w *world) {
+				w.pod.Status.Conditions = []corev1.PodCondition{{Type: "PodScheduled", Status: "False", Message: "0/2 nodes are available: Insufficient memory"}}
 			}},
 		{AgentNotStarted, "n2", `has not started the pod taintlet-bbbbb, made 2 d ago`, `describe pod`,
-			func(_ *facts, _ *installation.Installation, pod *corev1.Pod) {
-				notReady(pod, time.Minute)
-				pod.Status.ContainerStatuses = nil
+			func(w *world) {
+				notReady(w.pod, time.Minute)
+				w.pod.Status.ContainerStatuses = nil
 			}},
 		{AgentNotStarted, "n2", `is waiting: ImagePullBackOff: Back-off pulling image; 0 restarts`, `describe pod`,
-			func(_ *facts, _ *installation.Installation, pod *corev1.Pod) {
-				waits(pod, "ImagePullBackOff", "Back-off pulling image")
-			}},
+			func(w *world) { waits(w.pod, "ImagePullBackOff", "Back-off pulling image") }},
 		{AgentNotStarted, "n2", `is waiting: CrashLoopBackOff: back-off 5m0s; it ended 9 s ago with exit code 2; 7 restarts; the agent last wrote`, previous,
-			func(_ *facts, _ *installation.Installation, pod *corev1.Pod) {
-				waits(pod, "CrashLoopBackOff", "back-off 5m0s")
-				ends(pod, corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 2}, 7)
+			func(w *world) {
+				waits(w.pod, "CrashLoopBackOff", "back-off 5m0s")
+				ends(w.pod, corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 2}, 7)
 			}},
 		{AgentOutOfMemory, "n2", `it ended 9 s ago out of memory \(OOMKilled\)`, previous,
-			func(_ *facts, _ *installation.Installation, pod *corev1.Pod) {
-				waits(pod, "CrashLoopBackOff", "")
-				ends(pod, corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}, 3)
+			func(w *world) {
+				waits(w.pod, "CrashLoopBackOff", "")
+				ends(w.pod, corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}, 3)
 			}},
 		{AgentOutOfMemory, "n2", `the agent ended 9 s ago out of memory \(OOMKilled\) and runs again: 1 restart`, previous,
-			func(_ *facts, _ *installation.Installation, pod *corev1.Pod) {
-				ends(pod, corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}, 1)
-			}},
+			func(w *world) { ends(w.pod, corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}, 1) }},
 		{AgentRestarted, "n2", `the agent ended 9 s ago by signal 9 \(exit code 137\) and runs again: 2 restarts`, previous,
-			func(_ *facts, _ *installation.Installation, pod *corev1.Pod) {
-				ends(pod, corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 137}, 2)
-			}},
+			func(w *world) { ends(w.pod, corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 137}, 2) }},
 		{AgentNotReady, "n2", `is not ready for 12 s: Readiness probe failed: context deadline exceeded; the agent last wrote the Node 1 min ago`, logs,
-			func(_ *facts, i *installation.Installation, pod *corev1.Pod) {
-				notReady(pod, 12*time.Second)
+			func(w *world) {
+				notReady(w.pod, 12*time.Second)
 				failed := event("taintlet-bbbbb", "Unhealthy", "Readiness probe failed: context deadline exceeded", time.Second)
-				i.PodEvents = append(i.PodEvents, failed)
+				w.i.PodEvents = append(w.i.PodEvents, failed)
 			}},
-		{AgentSilent, "n2", `the agent is silent; the agent last wrote`, logs, func(f *facts, _ *installation.Installation, _ *corev1.Pod) { f.nodes[1].isSilent = true }},
+		{AgentSilent, "n2", `the agent is silent; the agent last wrote`, logs, func(w *world) { w.nodes[1].isSilent = true }},
 		{SeveralAgents, "n1", `2 agents' pods are on this Node, and one writes it: /taintlet-aaaaa, /taintlet-ccccc`, `get pods --field-selector=spec.nodeName=n1 --selector=app.kubernetes.io/name=taintlet$`,
-			func(_ *facts, i *installation.Installation, pod *corev1.Pod) {
-				second := pod.DeepCopy()
+			func(w *world) {
+				second := w.pod.DeepCopy()
 				second.Name, second.Spec.NodeName = "taintlet-ccccc", "n1"
-				i.Pods = append(i.Pods, second)
+				w.i.Pods = append(w.i.Pods, second)
 			}},
 	}
 }
@@ -167,85 +162,72 @@ func ends(pod *corev1.Pod, ended corev1.ContainerStateTerminated, restarts int32
 // otherFaults are those of the rest of the installation, and of hosts.
 func otherFaults() []fault {
 	const configuration = "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\n"
-	configured := func(text string) func(*facts, *installation.Installation, *corev1.Pod) {
-		return func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
-			text := configuration + text
-			i.Config = &text
-		}
+	configured := func(text string) func(*world) {
+		return func(w *world) { w.i.Config = new(configuration + text) }
 	}
 	return []fault{
 		{PermissionMissing, "", `taintlet-system/taintlet is not allowed to patch nodes, patch nodes/status`, `^helm `,
-			func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
-				i.MayNot = []string{"patch nodes", "patch nodes/status"}
-			}},
-		{RecordUnreadable, "n2", `^annotation`, `^kubectl --namespace=default events --for=node/n2$`, func(f *facts, _ *installation.Installation, _ *corev1.Pod) {
-			f.nodes[1].Problem = "annotation taintlet.dev/record: version 7 is not 1"
-		}},
+			func(w *world) { w.i.MayNot = []string{"patch nodes", "patch nodes/status"} }},
+		{RecordUnreadable, "n2", `^annotation`, `^kubectl --namespace=default events --for=node/n2$`, func(w *world) { w.nodes[1].Problem = "annotation taintlet.dev/record: version 7 is not 1" }},
 		{TaintContested, "n2", `^others removed the taint of MemoryPressure; another taint of the condition is on the Node$`, `^kubectl --namespace=default events --for=node/n2$`,
-			func(f *facts, _ *installation.Installation, _ *corev1.Pod) {
-				f.nodes[1].Conditions = []Condition{{Name: "MemoryPressure", RemovedBy: "a", Taints: []Taint{{}}}}
+			func(w *world) {
+				w.nodes[1].Conditions = []Condition{{Name: "MemoryPressure", RemovedBy: "a", Taints: []Taint{{}}}}
 			}},
 		{TaintContested, "n2", `^others removed the taint of DiskPressure; taintlet does not set it while the condition lasts$`, `^kubectl --namespace=default events --for=node/n2$`,
-			func(f *facts, _ *installation.Installation, _ *corev1.Pod) {
-				f.nodes[1].Conditions = []Condition{{Name: "DiskPressure", RemovedBy: "a"}}
-			}},
+			func(w *world) { w.nodes[1].Conditions = []Condition{{Name: "DiskPressure", RemovedBy: "a"}} }},
 		{PauseMistyped, "n2", `^all conditions are paused, because "Memorypressure" in the annotation taintlet.dev/paused is not one of them$`, `^kubectl annotate --overwrite node n2 taintlet.dev/paused=true$`,
-			func(f *facts, _ *installation.Installation, _ *corev1.Pod) {
-				f.nodes[1].mistypedPause = "Memorypressure"
-			}},
+			func(w *world) { w.nodes[1].mistypedPause = "Memorypressure" }},
 		{KeepPolicyFails, "", `^the policy taintlet-keep fails: X\. Noticed on n1, n2$`, `^kubectl taintlet check$`,
-			func(f *facts, _ *installation.Installation, _ *corev1.Pod) {
-				f.nodes[0].keepFails, f.nodes[1].keepFails = "the policy taintlet-keep fails: X", "the policy taintlet-keep fails: X"
+			func(w *world) {
+				w.nodes[0].keepFails, w.nodes[1].keepFails = "the policy taintlet-keep fails: X", "the policy taintlet-keep fails: X"
 			}},
 		{ClockSkew, "n2", `the host's clock is 24 h behind the API server's`, `^kubectl describe node n2$`,
-			func(f *facts, _ *installation.Installation, _ *corev1.Pod) { f.nodes[1].ClockSkewSeconds = -24 * 3600 }},
+			func(w *world) { w.nodes[1].ClockSkewSeconds = -24 * 3600 }},
 		{ConfigurationMissing, "", `ConfigMap taintlet-system/taintlet has no config.yaml`, `^helm `,
-			func(_ *facts, i *installation.Installation, _ *corev1.Pod) { i.Config = nil }},
+			func(w *world) { w.i.Config = nil }},
 		{ConfigurationInvalid, "", `memory.availablePercent: Invalid value: 500`, `^helm --namespace=taintlet-system get values mine$`,
 			configured("memory: {availablePercent: 500}\n")},
 		{ConfigurationInvalid, "", `do not start: memory.debounce.clearFactor: Invalid value: 0.5: must be 1 to 10 \(docs/configuration.md#memory\); memory.availablePercent: `, `^kubectl --namespace=taintlet-system edit configmap taintlet$`,
-			func(f *facts, i *installation.Installation, pod *corev1.Pod) {
-				configured("memory: {availablePercent: 500, debounce: {clearFactor: 0.5}}\n")(f, i, pod)
-				i.Release = ""
+			func(w *world) {
+				configured("memory: {availablePercent: 500, debounce: {clearFactor: 0.5}}\n")(w)
+				w.i.Release = ""
 			}},
 		{ConfigurationRefused, "n2", `^1 min ago: configuration abc stays in force`, `^kubectl --namespace=default events --for=node/n2$`,
-			func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
-				i.Events = append(i.Events, event("n2", "ConfigurationReloaded", "", time.Hour), event("n2", "ConfigurationRefused", "configuration abc stays in force", time.Minute))
+			func(w *world) {
+				w.i.Events = append(w.i.Events, event("n2", "ConfigurationReloaded", "", time.Hour), event("n2", "ConfigurationRefused", "configuration abc stays in force", time.Minute))
 			}},
 		{ConfigurationNotInForce, "", `^1 of 2 agents use configuration 8198aaaaaaaa, newest is [0-9a-f]{12}$`, `^kubectl taintlet check --wait --namespace=taintlet-system$`,
-			func(f *facts, i *installation.Installation, _ *corev1.Pod) {
-				f.nodes[0].Config, f.nodes[1].Config = config.HashOf([]byte(*i.Config)), "8198aaaaaaaa"
+			func(w *world) {
+				w.nodes[0].Config, w.nodes[1].Config = config.HashOf([]byte(*w.i.Config)), "8198aaaaaaaa"
 			}},
 		{ConditionWithoutRule, "", `^no rule sets a taint for MemoryPressure, DiskPressure, PIDPressure, NetworkUnavailable: `, `^helm --namespace=taintlet-system get values mine$`,
 			configured("rules: []\neviction: {slots: 1}\n")},
 		{PolicyMissing, "", `admission policy taintlet-nodes is missing`, `^helm `,
-			func(_ *facts, i *installation.Installation, _ *corev1.Pod) { i.Validating = i.Validating[1:] }},
+			func(w *world) { w.i.Validating = w.i.Validating[1:] }},
 		{PolicyMissing, "", `admission policy taintlet-keep is missing`, `^helm `,
-			func(_ *facts, i *installation.Installation, _ *corev1.Pod) { i.Mutating = nil }},
+			func(w *world) { w.i.Mutating = nil }},
 		{PolicyNotInForce, "", `taintlet-events is not in force: it has no binding`, `^helm `,
-			func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
-				i.ValidatingBindings = append(i.ValidatingBindings[:1:1], i.ValidatingBindings[2:]...)
+			func(w *world) {
+				w.i.ValidatingBindings = append(w.i.ValidatingBindings[:1:1], w.i.ValidatingBindings[2:]...)
 			}},
 		{PolicyNotInForce, "", `taintlet-nodes is not in force: its binding does not deny \(validationActions: Audit\)`, `^helm `,
-			func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
-				i.ValidatingBindings[0].Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Audit}
+			func(w *world) {
+				w.i.ValidatingBindings[0].Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Audit}
 			}},
 		{PolicyNotInForce, "", `selects objects`, `^helm `,
-			func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
-				i.ValidatingBindings[0].Spec.MatchResources = &admissionv1.MatchResources{ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}
+			func(w *world) {
+				w.i.ValidatingBindings[0].Spec.MatchResources = &admissionv1.MatchResources{ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}
 			}},
 		{PolicyChanged, "", `^the admission policy taintlet-nodes was changed by kubectl-edit 5 min ago`, `^helm `,
-			func(_ *facts, i *installation.Installation, _ *corev1.Pod) {
-				i.Validating[0].ManagedFields = append(i.Validating[0].ManagedFields, edited("f:spec"))
+			func(w *world) {
+				w.i.Validating[0].ManagedFields = append(w.i.Validating[0].ManagedFields, edited("f:spec"))
 			}},
 		{SlotMissing, "", `1 of 2 eviction slots are missing in namespace taintlet-system, so fewer Nodes can evict: the Leases taintlet-evict-1$`, `^helm `,
-			func(_ *facts, i *installation.Installation, _ *corev1.Pod) { i.Slots = i.Slots[:1] }},
+			func(w *world) { w.i.Slots = w.i.Slots[:1] }},
 		{VersionsDiffer, "", `agents are of 2 versions: 1 of taintlet/taintlet:0.1.0, 1 of taintlet/taintlet:0.2.0`, `rollout status`,
-			func(_ *facts, _ *installation.Installation, pod *corev1.Pod) {
-				pod.Spec.Containers[0].Image = "taintlet/taintlet:0.2.0"
-			}},
+			func(w *world) { w.pod.Spec.Containers[0].Image = "taintlet/taintlet:0.2.0" }},
 		{ProgramVersionDiffers, "", `the agents are of version 0.1.0 and this program is of version 0.2.0`, `version`,
-			func(f *facts, _ *installation.Installation, _ *corev1.Pod) { f.version = "v0.2.0" }},
+			func(w *world) { w.version = "v0.2.0" }},
 	}
 }
 
@@ -268,7 +250,7 @@ func TestEachFault(t *testing.T) {
 	seen := map[Code]bool{}
 	for _, fault := range append(agentFaults(), otherFaults()...) {
 		f := healthy(t)
-		fault.do(&f, f.installation, f.installation.Pods[1])
+		fault.do(&world{&f, f.installation, f.installation.Pods[1]})
 		found := find(f)
 		if len(found) != 1 {
 			t.Errorf("%s %q: %+v", fault.code, fault.text, found)
