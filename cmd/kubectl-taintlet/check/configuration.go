@@ -121,7 +121,7 @@ func (s *scene) trySet(ctx context.Context, name string, wanted map[taints.Pair]
 			after = append(after, taint)
 		}
 	}
-	agent, err := s.agent(name)
+	agent, err := s.as(s.namespace, account, name)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (s *scene) checkGranted(ctx context.Context) (Line, error) {
 	}
 	allowed, refused, err := s.me.Review(ctx, s.namespace, all)
 	if len(refused) > 0 {
-		return line(Failed, "the agents' account %s may not %s", s.user().UserName, terminal.Listed(refused)), nil
+		return line(Failed, "the agents' account %s may not %s", installation.User(s.namespace, account).UserName, terminal.Listed(refused)), nil
 	}
 	return line(OK, "the agents may do what they need: %d permissions", len(allowed)), err
 }
@@ -122,7 +122,7 @@ const (
 
 // refuses checks that a policy refuses a dry run of the agent that it has to refuse.
 func (s *scene) refuses(policy, what string, try func(agent *installation.Client, node string) error) (Line, error) {
-	agent, err := s.agent(s.names[0])
+	agent, err := s.as(s.namespace, account, s.names[0])
 	if err != nil {
 		return Line{}, err
 	}
@@ -218,7 +218,7 @@ func (s *scene) keeps(ctx context.Context, node string) (bool, error) {
 	if node == "" {
 		return false, untold("each Node has the taint with which it is tried")
 	}
-	controller, err := s.as(installation.User(metav1.NamespaceSystem, "node-controller"))
+	controller, err := s.as(metav1.NamespaceSystem, "node-controller", "")
 	if err != nil {
 		return false, err
 	}

@@ -90,17 +90,14 @@ func (s *scene) reach(ctx context.Context) error {
 	return nil
 }
 
-func (s *scene) user() rest.ImpersonationConfig { return installation.User(s.namespace, account) }
-
-func (s *scene) agent(node string) (*installation.Client, error) {
-	user := s.user()
-	user.Extra = map[string][]string{nodeExtra: {node}}
-	return s.as(user)
-}
-
-func (s *scene) as(who rest.ImpersonationConfig) (*installation.Client, error) {
+// as returns a client that impersonates an account, with the token of a pod on that Node; empty:
+// of no pod.
+func (s *scene) as(namespace, account, node string) (*installation.Client, error) {
 	config := rest.CopyConfig(s.config)
-	config.Impersonate = who
+	config.Impersonate = installation.User(namespace, account)
+	if node != "" {
+		config.Impersonate.Extra = map[string][]string{nodeExtra: {node}}
+	}
 	return installation.NewClient(config)
 }
 

@@ -190,19 +190,16 @@ func policy(f facts, name string, all []*admissionv1.ValidatingAdmissionPolicy, 
 		return []Finding{failure(PolicyMissing, "", put, "the admission policy %s is missing", name)}
 	}
 	bound := slices.IndexFunc(bindings, func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Spec.PolicyName == name })
+	why := ""
 	if bound < 0 {
-		return []Finding{failure(PolicyNotInForce, "", put, "the admission policy %s is not in force: it has no binding", name)}
+		why = ": it has no binding"
+	} else if spec := bindings[bound].Spec; denies && !slices.Contains(spec.ValidationActions, admissionv1.Deny) {
+		why = fmt.Sprintf(": its binding does not deny (validationActions: %v)", spec.ValidationActions)
+	} else if spec.MatchResources != nil && !reflect.DeepEqual(*spec.MatchResources, admissionv1.MatchResources{}) {
+		why = " everywhere: its binding selects objects (matchResources)"
 	}
-	spec := bindings[bound].Spec
-	var actions []string
-	for _, action := range spec.ValidationActions {
-		actions = append(actions, string(action))
-	}
-	switch {
-	case denies && !slices.Contains(actions, string(admissionv1.Deny)):
-		return []Finding{failure(PolicyNotInForce, "", put, "the admission policy %s is not in force: its binding does not deny (validationActions: %s)", name, strings.Join(actions, ", "))}
-	case spec.MatchResources != nil && !reflect.DeepEqual(*spec.MatchResources, admissionv1.MatchResources{}):
-		return []Finding{failure(PolicyNotInForce, "", put, "the admission policy %s is not in force everywhere: its binding selects objects (matchResources)", name)}
+	if why != "" {
+		return []Finding{failure(PolicyNotInForce, "", put, "the admission policy %s is not in force%s", name, why)}
 	}
 	var found []Finding
 	for number, managed := range [][]metav1.ManagedFieldsEntry{all[at].ManagedFields, bindings[bound].ManagedFields} {

@@ -210,7 +210,7 @@ func otherFaults() []fault {
 			func(w *world) {
 				w.i.ValidatingBindings = append(w.i.ValidatingBindings[:1:1], w.i.ValidatingBindings[2:]...)
 			}},
-		{PolicyNotInForce, "", `taintlet-nodes is not in force: its binding does not deny \(validationActions: Audit\)`, `^helm `,
+		{PolicyNotInForce, "", `taintlet-nodes is not in force: its binding does not deny \(validationActions: \[Audit\]\)`, `^helm `,
 			func(w *world) {
 				w.i.ValidatingBindings[0].Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Audit}
 			}},
