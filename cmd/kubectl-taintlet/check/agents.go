@@ -79,24 +79,17 @@ func (s *scene) endpoints(ctx context.Context, namespace, selector string) (pods
 	return slices.Compact(pods), slices.Compact(services), nil
 }
 
-// checkOneEach finds Nodes with two agents, of whatever namespace. One of them writes, and the
-// other waits.
-func (s *scene) checkOneEach(ctx context.Context) (Line, error) {
+// severalOn are Nodes with two agents, of whatever namespace. One of them writes, and the other
+// waits.
+func (s *scene) severalOn(ctx context.Context) (several []string, err error) {
 	list, err := s.me.Pods(ctx, metav1.NamespaceAll)
-	if err != nil {
-		return Line{}, err
-	}
-	var several []string
 	for node, pods := range installation.PodsByNode(list) {
 		if len(pods) > 1 {
 			several = append(several, fmt.Sprintf("%s (%s)", node, strings.Join(installation.Names(pods), ", ")))
 		}
 	}
 	slices.Sort(several)
-	if len(several) > 0 {
-		return line(Warning, "Nodes have more than one agent: %s", terminal.Listed(several)), nil
-	}
-	return line(OK, "no Node has more than one agent"), nil
+	return several, err
 }
 
 // dnsPods is where the agents look for the pods of the cluster's DNS. A DaemonSet that

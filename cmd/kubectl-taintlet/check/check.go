@@ -94,13 +94,24 @@ type check struct {
 	ofConfig, ofAgents bool
 	// said is what the Nodes have in common of which something was said.
 	said string
-	// An error of ask is what keeps it from an answer.
+	// An error of ask is what keeps it from an answer. An empty Line is fine.
 	ask  func(*scene, context.Context) (Line, error)
 	fine string
 	// isBase: where it fails, none of those that follow can tell anything of an installation.
 	isBase bool
 	// isBefore: it runs before an installation only; isAlways: before and after.
 	isBefore, isAlways bool
+}
+
+// listed asks for a list of what is wrong.
+func listed(severity status.Severity, wrong string, list func(*scene, context.Context) ([]string, error)) func(*scene, context.Context) (Line, error) {
+	return func(s *scene, ctx context.Context) (Line, error) {
+		found, err := list(s, ctx)
+		if err != nil || len(found) == 0 {
+			return Line{}, err
+		}
+		return line(severity, wrong, terminal.Listed(found)), nil
+	}
 }
 
 // group is the checks of one thing, in the order in which they are made.
@@ -119,9 +130,9 @@ func groups() []group {
 				remedy: "label the namespace pod-security.kubernetes.io/enforce=privileged: no other level allows hostNetwork and hostPID"},
 		}},
 		{"permissions", []check{
-			{name: "granted", whether: "whether the agents may do what they need", ask: (*scene).checkGranted, link: "deploy/README.md#permissions",
+			{name: "granted", whether: "whether the agents may do what they need", ask: listed(Failed, "the agents' account may not %s", (*scene).lacking), fine: "the agents may do what they need", link: "deploy/README.md#permissions",
 				remedy: "apply the manifest or upgrade the chart again: its roles and their bindings are incomplete"},
-			{name: "bounded", whether: "whether the agents may do more than they need", ask: (*scene).checkBounded, link: "deploy/README.md#permissions",
+			{name: "bounded", whether: "whether the agents may do more than they need", ask: listed(Warning, "the agents' account may do more than it needs: %s", (*scene).exceeding), fine: "the agents may not read Secrets, nor create or delete pods and Nodes", link: "deploy/README.md#permissions",
 				remedy: "find the role binding that grants this and remove it: taintlet needs none but its own"},
 			{name: "token", whether: "whether tokens name their Node", ask: (*scene).checkToken, link: "deploy/README.md#permissions",
 				remedy: "the policies refuse every write of an agent whose token names no Node: see that the API server has the feature ServiceAccountTokenPodNodeInfo (on since 1.30)"},
@@ -183,7 +194,7 @@ func configurationChecks() []check {
 			remedy: "wait: the kubelet changes the agent's file a minute or so after the ConfigMap. An agent that does not follow has the reason in its log"},
 		{name: "rules", codes: []status.Code{status.ConditionWithoutRule}, part: installation.PartConfig, fine: "each condition has a rule that sets a taint", link: "docs/configuration.md#rules",
 			remedy: "if that is not meant, remove the rule with effect None, or the empty list of rules: the default rule is used then"},
-		{name: "overrides", whether: "whether each override applies to a Node", ofConfig: true, ask: (*scene).checkOverrides, link: "docs/configuration.md#overrides",
+		{name: "overrides", whether: "whether each override applies to a Node", ofConfig: true, ask: listed(Warning, "overrides apply to no Node: %s", (*scene).unusedOverrides), fine: "each override applies to a Node", link: "docs/configuration.md#overrides",
 			remedy: "correct the labels of its nodeSelector, or its place: only the first override that matches a Node applies. While a pool has no Node this is as it should be"},
 		{name: "daemonsets", whether: "which DaemonSets tolerate the taints", part: installation.PartPolicies, ofConfig: true, ask: (*scene).checkDaemonSets, link: "docs/living-with-kubernetes.md#who-owns-a-taint",
 			remedy: "add the toleration to the templates of those that every Node needs, such as the network's: their pods are neither started nor replaced while a Node has the taint"},
@@ -203,7 +214,7 @@ func agentChecks() []check {
 			remedy: "read the log of the agent on that Node"},
 		{name: "restarts", codes: []status.Code{status.AgentOutOfMemory, status.AgentRestarted}, part: installation.PartPods, fine: "no agent ended in the last hour", link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
 			remedy: "read the log of the one before: kubectl logs --previous. After OOMKilled, raise resources.limits.memory in the chart's values"},
-		{name: "one-each", whether: "whether each Node has one agent", codes: []status.Code{status.SeveralAgents}, part: installation.PartPods, ask: (*scene).checkOneEach, link: "docs/living-with-kubernetes.md#two-agents-on-one-node",
+		{name: "one-each", whether: "whether each Node has one agent", codes: []status.Code{status.SeveralAgents}, part: installation.PartPods, ask: listed(Warning, "Nodes have more than one agent: %s", (*scene).severalOn), fine: "no Node has more than one agent", link: "docs/living-with-kubernetes.md#two-agents-on-one-node",
 			remedy: "remove one of the installations, or the pod that belongs to no DaemonSet"},
 		{name: "service", whether: "whether the Service names the agents to one another", ask: (*scene).checkService, link: "docs/network.md#peers",
 			remedy: "apply the manifest or upgrade the chart again: without the Service the agents have no peers, and so no fleet brake"},

@@ -38,15 +38,14 @@ func (s *scene) checkConfiguration(context.Context) (Line, error) {
 	return line(OK, "the configuration is valid: %s", text), nil
 }
 
-// checkOverrides finds overrides that apply to no Node: its labels are others, or an earlier
-// override has them too.
-func (s *scene) checkOverrides(context.Context) (Line, error) {
+// unusedOverrides are those that apply to no Node: its labels are others, or an earlier override has
+// them too.
+func (s *scene) unusedOverrides(context.Context) (unused []string, err error) {
 	used := map[string]bool{}
 	for cfg := range s.overridden {
 		place, _, _ := strings.Cut(cfg.Override, " ")
 		used[place] = true
 	}
-	var unused []string
 	for i, override := range s.inUse.Overrides {
 		if place := fmt.Sprintf("overrides[%d]", i); !used[place] {
 			selector, _ := override["nodeSelector"].(map[string]any)
@@ -57,10 +56,7 @@ func (s *scene) checkOverrides(context.Context) (Line, error) {
 			unused = append(unused, fmt.Sprintf("%s {%s}", place, strings.Join(labels, ", ")))
 		}
 	}
-	if len(unused) > 0 {
-		return line(Warning, "overrides apply to no Node: %s", terminal.Listed(unused)), nil
-	}
-	return line(OK, "each override applies to a Node: %d", len(s.inUse.Overrides)), nil
+	return unused, nil
 }
 
 // rules are those of the configuration, and then those of the overrides that apply to a Node.

@@ -16,7 +16,6 @@ import (
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
-	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -64,24 +63,17 @@ func excessive() []permission {
 	}
 }
 
-func (s *scene) checkGranted(ctx context.Context) (Line, error) {
+func (s *scene) lacking(ctx context.Context) (refused []string, err error) {
 	all, err := needed(s.namespace, s.dnsPods().Namespace)
-	if err != nil {
-		return Line{}, err
+	if err == nil {
+		_, refused, err = s.me.Review(ctx, s.namespace, all)
 	}
-	allowed, refused, err := s.me.Review(ctx, s.namespace, all)
-	if len(refused) > 0 {
-		return line(Failed, "the agents' account %s may not %s", installation.User(s.namespace, account).UserName, terminal.Listed(refused)), nil
-	}
-	return line(OK, "the agents may do what they need: %d permissions", len(allowed)), err
+	return refused, err
 }
 
-func (s *scene) checkBounded(ctx context.Context) (Line, error) {
-	allowed, _, err := s.me.Review(ctx, s.namespace, excessive())
-	if len(allowed) > 0 {
-		return line(Warning, "the agents' account may do more than it needs: %s", terminal.Listed(allowed)), nil
-	}
-	return line(OK, "the agents may not read Secrets, nor create or delete pods and Nodes"), err
+func (s *scene) exceeding(ctx context.Context) (allowed []string, err error) {
+	allowed, _, err = s.me.Review(ctx, s.namespace, excessive())
+	return allowed, err
 }
 
 // tokenFor is in seconds the shortest life of a token that the API server grants.

@@ -89,10 +89,12 @@ func (c check) answer(ctx context.Context, s *scene) Line {
 		return line(Skipped, "%s: there are no agents", whether)
 	case len(s.said[c.name]) > 0:
 		return line(Warning, "%s: %s", c.said, terminal.Listed(s.said[c.name]))
-	case c.ask == nil:
-		return line(OK, "%s", c.fine)
 	}
-	answer, err := c.ask(s, ctx)
+	var answer Line
+	var err error
+	if c.ask != nil {
+		answer, err = c.ask(s, ctx)
+	}
 	var why untold
 	switch {
 	case errors.As(err, &why):
@@ -101,6 +103,8 @@ func (c check) answer(ctx context.Context, s *scene) Line {
 		return line(Skipped, "%s: you are not allowed to ask that: %v", whether, err)
 	case err != nil:
 		return line(Failed, "%s cannot be told: %v", whether, err).but("try again; if it stays so, look at the API server")
+	case answer.Severity == "":
+		return line(OK, "%s", c.fine)
 	}
 	return answer
 }
