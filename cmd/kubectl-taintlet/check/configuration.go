@@ -59,10 +59,14 @@ func (s *scene) unusedOverrides(context.Context) (unused []string, err error) {
 	return unused, nil
 }
 
-// rules are those of the configuration, and then those of the overrides that apply to a Node.
-func (s *scene) rules() []decide.Rule {
-	all := s.inUse.Policy().Rules
-	for _, cfg := range slices.SortedFunc(maps.Keys(s.overridden), func(a, b *config.Config) int { return strings.Compare(a.Override, b.Override) }) {
+// configs are the configuration, and then those of the overrides that apply to a Node.
+func (s *scene) configs() []*config.Config {
+	others := slices.SortedFunc(maps.Keys(s.overridden), func(a, b *config.Config) int { return strings.Compare(a.Override, b.Override) })
+	return append([]*config.Config{s.inUse}, others...)
+}
+
+func (s *scene) rules() (all []decide.Rule) {
+	for _, cfg := range s.configs() {
 		all = append(all, cfg.Policy().Rules...)
 	}
 	return all
@@ -79,26 +83,30 @@ func (s *scene) checkSlots(context.Context) (Line, error) {
 // for: the policies name them, and are changed apart from the ConfigMap where there is no
 // chart.
 func (s *scene) checkRulesAllowed(ctx context.Context) (Line, error) {
-	wanted := s.wanted()
-	switch err := s.trySet(ctx, s.names[0], wanted); {
-	case mayNotImpersonate(err):
-		return Line{}, err
-	case denied(err, "taintlet-nodes"):
-		return line(Failed, "the policy taintlet-nodes refuses taints of the configuration: %v", err), nil
-	case err != nil:
-		return line(Failed, "an agent cannot set the taints of the configuration: %v", err).but("find out who refuses it: permissions, another admission policy or a webhook"), nil
+	all := map[taints.Pair]taints.Taint{}
+	for _, cfg := range s.configs() { // one at a time, as a Node has one: the policy bounds how many taints are added
+		wanted := wantedBy(cfg)
+		maps.Copy(all, wanted)
+		switch err := s.trySet(ctx, s.names[0], wanted); {
+		case mayNotImpersonate(err):
+			return Line{}, err
+		case denied(err, "taintlet-nodes"):
+			return line(Failed, "the policy taintlet-nodes refuses taints of the configuration: %v", err), nil
+		case err != nil:
+			return line(Failed, "an agent cannot set the taints of the configuration: %v", err).but("find out who refuses it: permissions, another admission policy or a webhook"), nil
+		}
 	}
-	return line(OK, "the agents may set the taints of the configuration, and their stand-ins: %d", len(wanted)), nil
+	return line(OK, "the agents may set the taints of the configuration, and their stand-ins: %d", len(all)), nil
 }
 
-// wanted are the taints that the rules can lead to, by their pairs.
-func (s *scene) wanted() map[taints.Pair]taints.Taint {
+// wantedBy are the taints that a configuration can lead to, by their pairs.
+func wantedBy(cfg *config.Config) map[taints.Pair]taints.Taint {
 	wanted := map[taints.Pair]taints.Taint{}
-	for _, rule := range s.rules() {
+	for _, rule := range cfg.Policy().Rules {
 		pair := rule.Taint.Pair()
 		wanted[pair] = pair.With(rule.Taint.Value)
 		if rule.Level > probes.OK {
-			standIn := taints.StandInFor(pair, s.inUse.KeyPrefix)
+			standIn := taints.StandInFor(pair, cfg.KeyPrefix)
 			wanted[standIn] = standIn.With(rule.Taint.Value)
 		}
 	}
