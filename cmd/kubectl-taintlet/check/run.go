@@ -75,24 +75,13 @@ func (c check) lines(ctx context.Context, s *scene) (lines []Line) {
 	return lines
 }
 
-func (c check) answer(ctx context.Context, s *scene) Line {
-	whether := cmp.Or(c.whether, c.name)
-	unread := slices.IndexFunc(s.report.Unread, func(u installation.Unread) bool { return u.Part == c.part })
-	switch isOfNodes := len(c.codes) > 0 || c.part != "" || c.said != ""; {
-	case isOfNodes && s.readErr != nil:
-		return line(Skipped, "%s: %v", whether, s.readErr)
-	case unread >= 0:
-		return line(Skipped, "%s: %s could not be read: %s", whether, c.part, s.report.Unread[unread].Why)
-	case c.ofConfig && s.inUse == nil:
-		return line(Skipped, "%s: the configuration is not known", whether)
-	case c.ofAgents && s.report.Summary.Agents == 0:
-		return line(Skipped, "%s: there are no agents", whether)
+func (c check) answer(ctx context.Context, s *scene) (answer Line) {
+	whether, err := cmp.Or(c.whether, c.name), c.hindered(s)
+	switch {
+	case err != nil:
 	case len(s.said[c.name]) > 0:
 		return line(Warning, "%s: %s", c.said, terminal.Listed(s.said[c.name]))
-	}
-	var answer Line
-	var err error
-	if c.ask != nil {
+	case c.ask != nil:
 		answer, err = c.ask(s, ctx)
 	}
 	var why untold
@@ -107,6 +96,22 @@ func (c check) answer(ctx context.Context, s *scene) Line {
 		return line(OK, "%s", c.fine)
 	}
 	return answer
+}
+
+// hindered says why the scene lacks what the check needs.
+func (c check) hindered(s *scene) error {
+	unread := slices.IndexFunc(s.report.Unread, func(u installation.Unread) bool { return u.Part == c.part })
+	switch isOfNodes := len(c.codes) > 0 || c.part != "" || c.said != ""; {
+	case isOfNodes && s.readErr != nil:
+		return untold(s.readErr.Error())
+	case unread >= 0:
+		return untold(c.part + " could not be read: " + s.report.Unread[unread].Why)
+	case c.ofConfig && s.inUse == nil:
+		return untold("the configuration is not known")
+	case c.ofAgents && s.report.Summary.Agents == 0:
+		return untold("there are no agents")
+	}
+	return nil
 }
 
 // complete adds the check's own texts to a line, and makes texts from other programs safe for a
@@ -152,7 +157,8 @@ func (o Options) await(ctx context.Context, report Report, err error) (Report, e
 // agents or of their configuration, those whose warning says that it goes on.
 func (r Report) unsettled(isWaiting bool) []Line {
 	return slices.DeleteFunc(slices.Clone(r.Lines), func(l Line) bool {
-		return l.Severity != Failed && !(isWaiting && l.Severity == Warning && slices.Contains([]string{"images", "daemonset", "in-force"}, l.Name))
+		goesOn := l.Severity == Warning && slices.Contains([]string{"images", "daemonset", "in-force"}, l.Name)
+		return l.Severity != Failed && (!isWaiting || !goesOn)
 	})
 }
 

@@ -56,6 +56,16 @@ func read(node *taints.Node, policy *decide.Policy) Node {
 	n.Maintenance = terminal.Clean(decide.MaintenanceOf(node, policy.Maintenance), maxWord)
 	n.specWrittenAt = node.SpecWrittenAt
 	n.place(node, remembered, policy)
+	n.hold(node, remembered, policy)
+	n.State = n.stateOfItself()
+	if c := node.Condition(decide.RepairType); c != nil && c.Status == taints.ConditionTrue {
+		n.Conditions = append(n.Conditions, conditionOf(c, repairNeeded, remembered, skew))
+	}
+	return n
+}
+
+// hold says of each bad condition what holds its taint back, and who removed it.
+func (n *Node) hold(node *taints.Node, remembered decide.Record, policy *decide.Policy) {
 	for i := range n.Conditions {
 		c := &n.Conditions[i]
 		if c.HeldBy == "" && c.Level > probes.OK && len(c.Taints) == 0 { // the agent has not told it yet
@@ -65,11 +75,6 @@ func read(node *taints.Node, policy *decide.Policy) Node {
 			c.RemovedBy = terminal.Clean(cmp.Or(past.RemovedBy, "unknown"), maxWord)
 		}
 	}
-	n.State = n.stateOfItself()
-	if c := node.Condition(decide.RepairType); c != nil && c.Status == taints.ConditionTrue {
-		n.Conditions = append(n.Conditions, conditionOf(c, repairNeeded, remembered, skew))
-	}
-	return n
 }
 
 // mistypedPause is the first word of a pause that names no condition, so that the agent pauses
