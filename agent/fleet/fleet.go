@@ -7,10 +7,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/fleet/dnspods"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
@@ -66,9 +64,6 @@ type Fleet struct {
 	askPause    time.Duration
 	askDue      time.Time
 
-	// page is own as the peers get it.
-	page atomic.Pointer[[]byte]
-
 	// dnsAgain and peersAgain say when these lists are read outside of their turn.
 	dnsAgain, peersAgain again
 
@@ -86,23 +81,20 @@ type Fleet struct {
 	own         verdict.Answer       // to the peers
 	classes     map[verdict.Class]bool
 	// heard is what each peer said, and when. rounds counts.
-	heard   map[string]heard
-	rounds  uint64
-	heardAt time.Time
-	shares  map[probes.Condition]decide.Share
+	heard  map[string]heard
+	rounds uint64
 }
 
 // New returns a fleet that knows nobody yet. Run reads the API server.
 func New(o Options) *Fleet {
 	dns := cmp.Or(o.DNSPods, dnspods.Default())
 	f := &Fleet{
-		options: o, heard: map[string]heard{}, unread: map[string]bool{agentList: false, dnsList: false, apiServerList: false},
+		options: o, own: verdict.Answer{Version: verdict.AnswerVersion, Lossy: -1, Reach: -1}, heard: map[string]heard{}, unread: map[string]bool{agentList: false, dnsList: false, apiServerList: false},
 		dnsAgain: again{due: make(chan struct{}, 1)}, peersAgain: again{due: make(chan struct{}, 1)},
 		agents: service{source: o.Source, namespace: o.Namespace, selectors: []string{dnspods.OfService(o.Service)}, ports: []uint16{o.Listen.Port()}, own: o.Node},
 		dns:    service{source: o.Source, namespace: dns.Namespace, selectors: dns.Selectors(), ports: dnsPorts(), own: o.Node},
 	}
 	f.isRead = !f.hasPeers()
-	f.say(func(own *verdict.Answer) { *own = verdict.Answer{Version: verdict.AnswerVersion, Lossy: -1, Reach: -1} })
 	return f
 }
 

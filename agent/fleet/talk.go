@@ -3,7 +3,6 @@ package fleet
 import (
 	"encoding/json"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -22,18 +21,12 @@ type heard struct {
 	verdict.Answer
 }
 
-// Page returns the answer to GET /peer. Nobody may change it.
-func (f *Fleet) Page() []byte { return *f.page.Load() }
-
-// say changes this host's answer to its peers, and renders it. The caller holds the lock.
-func (f *Fleet) say(change func(own *verdict.Answer)) {
-	own := f.own
-	if change(&own); f.page.Load() != nil && reflect.DeepEqual(f.own, own) {
-		return
-	}
-	f.own = own
-	page, _ := json.Marshal(own) // no field of an Answer can fail
-	f.page.Store(&page)
+// Page returns the answer to GET /peer.
+func (f *Fleet) Page() []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	page, _ := json.Marshal(f.own) // no field of an Answer can fail
+	return page
 }
 
 // SetAnswer sets this host's answer to its peers about the classes.
@@ -42,10 +35,8 @@ func (f *Fleet) SetAnswer(answer verdict.Answer) {
 	defer f.mu.Unlock()
 	healthy, known := answer.Classes[verdict.Pods]
 	f.dnsAgain.observe(known && !healthy, time.Now(), dnsWait)
-	f.say(func(own *verdict.Answer) {
-		answer.Version, answer.Levels, answer.Maintenance = own.Version, own.Levels, own.Maintenance
-		*own = answer
-	})
+	answer.Version, answer.Levels, answer.Maintenance = f.own.Version, f.own.Levels, f.own.Maintenance
+	f.own = answer
 }
 
 // SetDecided sets the levels in this host's answer to its peers, and whether its Node is under
@@ -53,8 +44,7 @@ func (f *Fleet) SetAnswer(answer verdict.Answer) {
 func (f *Fleet) SetDecided(levels map[probes.Condition]probes.Level, isMaintained bool, types []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.maintenance = types
-	f.say(func(own *verdict.Answer) { own.Levels, own.Maintenance = levels, isMaintained })
+	f.own.Levels, f.own.Maintenance, f.maintenance = levels, isMaintained, types
 }
 
 // SetZone sets the zone of the own Node. It chooses peers from the next list on.
@@ -77,7 +67,7 @@ func (f *Fleet) Observe(r *verdict.Round) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
-	f.rounds, f.heardAt = f.rounds+1, now
+	f.rounds++
 	for i := range r.Peers {
 		if p := &r.Peers[i]; p.Answer != nil && !p.Carried {
 			f.heard[p.Node] = heard{now, *p.Answer}
@@ -87,15 +77,6 @@ func (f *Fleet) Observe(r *verdict.Round) {
 		isPeer := slices.ContainsFunc(f.in.Peers, func(p verdict.Peer) bool { return p.Node == node })
 		return !isPeer || now.Sub(h.at) > freshFor
 	})
-	f.shares = map[probes.Condition]decide.Share{}
-	for node, said := range f.heard {
-		isNear := f.zone != "" && f.zones[node] == f.zone
-		for condition := range f.own.Levels {
-			if level := said.Levels[condition]; level != probes.Unknown {
-				f.shares[condition] = f.shares[condition].With(level >= probes.Degraded, said.Maintenance, isNear)
-			}
-		}
-	}
 	known := verdict.Nodes(f.in.Peers)
 	f.peersAgain.observe(100*(known-f.answeredWithin(missedAfter)) > fewMissing*known, now, f.peersWait)
 }
@@ -114,12 +95,17 @@ func (f *Fleet) answeredWithin(length time.Duration) (count int) {
 func (f *Fleet) Peers() decide.Peers {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	peers := decide.Peers{Known: verdict.Nodes(f.in.Peers), Rounds: f.rounds}
+	peers := decide.Peers{Known: verdict.Nodes(f.in.Peers), Rounds: f.rounds, Shares: map[probes.Condition]decide.Share{}}
 	if !f.isRead {
 		peers.Known = -1
 	}
-	if time.Since(f.heardAt) <= freshFor {
-		peers.Shares = f.shares
+	for node, said := range f.heard {
+		isNear := f.zone != "" && f.zones[node] == f.zone
+		for condition := range f.own.Levels {
+			if level := said.Levels[condition]; level != probes.Unknown && time.Since(said.at) <= freshFor {
+				peers.Shares[condition] = peers.Shares[condition].With(level >= probes.Degraded, said.Maintenance, isNear)
+			}
+		}
 	}
 	return peers
 }
