@@ -43,14 +43,13 @@ func BenchmarkRound(b *testing.B) {
 			b.Skipf("needs a network namespace of its own; this one has the address %s", a)
 		}
 	}
-	v := &village{}
+	v := &village{host: probetest.HostHere(b)}
 	probetest.Sh(b, firewall)
 	startServers(b, v)
-	h := probetest.HostHere(b)
-	b.Run("all", func(b *testing.B) { v.rounds(b, v.probe(b, h)) })
+	b.Run("all", func(b *testing.B) { v.rounds(b, v.probe(b)) })
 	for _, class := range verdict.Classes() {
 		others := slices.DeleteFunc(verdict.Classes(), func(c verdict.Class) bool { return c == class })
-		b.Run(string(class), func(b *testing.B) { v.rounds(b, v.probe(b, h, others...)) })
+		b.Run(string(class), func(b *testing.B) { v.rounds(b, v.probe(b, others...)) })
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 // village is a host's surroundings, whose hosts are addresses of lo. Its servers are real.
 type village struct {
 	verdict.Surroundings
+	host       probes.Host
 	handshakes atomic.Int32
 	page       atomic.Value // what the peers answer, a string
 	// report is the verdict on the newest round; nil: none was told. standings answer it.
@@ -111,9 +112,9 @@ func settle(t testing.TB, peers int) *village {
 }
 
 // probe is the probe of a host in the village.
-func (v *village) probe(t testing.TB, h probes.Host, disabled ...verdict.Class) *Probe {
+func (v *village) probe(t testing.TB, disabled ...verdict.Class) *Probe {
 	t.Helper()
-	p := New(h, testPeriod, disabled...)
+	p := New(v.host, testPeriod, disabled...)
 	p.patience = 500 * time.Millisecond // there is no network to wait for
 	path := filepath.Join(t.TempDir(), "resolv.conf")
 	if err := os.WriteFile(path, []byte("search svc.cluster.local\nnameserver 127.4.0.1\n"), 0o600); err != nil {

@@ -30,6 +30,36 @@ nft add table inet t
 nft add chain inet t out { type filter hook output priority 0 ; }
 `
 
+// inVillage returns a village of its own network, with this firewall; nil: the test ran in another process.
+func inVillage(t *testing.T, peers int, tools ...string) *village {
+	t.Helper()
+	h, inside := probetest.InOwnNetwork(t, append(tools, "nft")...)
+	if !inside {
+		return nil
+	}
+	probetest.Sh(t, firewall)
+	v := settle(t, peers)
+	v.host = h
+	return v
+}
+
+// counters returns how many packets each counter of the firewall has counted.
+func counters(t *testing.T) (packets []int) {
+	t.Helper()
+	output, err := exec.CommandContext(t.Context(), "nft", "list", "chain", "inet", "t", "out").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(output)) {
+		if _, after, isCounter := strings.Cut(line, "counter packets "); isCounter {
+			n := -1
+			_, _ = fmt.Sscan(after, &n)
+			packets = append(packets, n)
+		}
+	}
+	return packets
+}
+
 // reads gives the outcomes of a round in one line, without those that are well.
 func notWell(r *verdict.Round) string {
 	var words []string
@@ -55,15 +85,13 @@ func (v *village) one(t *testing.T, p *Probe) verdict.Round {
 
 // Each class fails by itself when what it asks is cut off, and no other does.
 func TestEachClassFailsByItself(t *testing.T) {
-	h, inside := probetest.InOwnNetwork(t, "nft")
-	if !inside {
+	v := inVillage(t, 12)
+	if v == nil {
 		return
 	}
-	probetest.Sh(t, firewall)
-	v := settle(t, 12)
 	kubelets := listen(t, fmt.Sprint("0.0.0.0:", otherPort))
 	t.Cleanup(func() { _ = kubelets.Close() })
-	p := v.probe(t, h)
+	p := v.probe(t)
 	p.patience = patience // a busy machine answers late
 	if r := v.one(t, p); notWell(&r) != "" || len(r.Peers) != 12 || r.Late {
 		t.Fatalf("at first: %s; %+v", notWell(&r), r)
@@ -99,12 +127,10 @@ func TestEachClassFailsByItself(t *testing.T) {
 // Of peers with IPv4 and IPv6, in either order, each family can be lost alone, and IPv6 where there
 // is no other. Where no packet above 200 bytes comes through, connections are made and no answer comes.
 func TestPeersWithBothFamiliesAreLostByOne(t *testing.T) {
-	h, inside := probetest.InOwnNetwork(t, "nft")
-	if !inside {
+	v := inVillage(t, 6)
+	if v == nil {
 		return
 	}
-	probetest.Sh(t, firewall)
-	v := settle(t, 6)
 	var both, v6 []verdict.Peer
 	for i, peer := range v.Peers {
 		second := netip.MustParseAddr(fmt.Sprintf("fd00:1::%d", i+1))
@@ -127,7 +153,7 @@ func TestPeersWithBothFamiliesAreLostByOne(t *testing.T) {
 		{both, "tcp sport 9410 meta length > 200", 6, 6}, {v6, "ip6 daddr fd00:1::/64", 0, 0},
 	} {
 		v.Peers = cut.peers
-		p := v.probe(t, h)
+		p := v.probe(t)
 		p.patience = patience
 		v.one(t, p)
 		v.one(t, p)
@@ -152,13 +178,11 @@ func TestPeersWithBothFamiliesAreLostByOne(t *testing.T) {
 // While all is well a round asks four of twelve peers, and hears and counts those
 // alone. As soon as it fails to reach one, or this host has trouble, it asks all.
 func TestQuietRoundsOfTheProbe(t *testing.T) {
-	h, inside := probetest.InOwnNetwork(t, "nft")
-	if !inside {
+	v := inVillage(t, 12)
+	if v == nil {
 		return
 	}
-	probetest.Sh(t, firewall)
-	v := settle(t, 12)
-	p := v.probe(t, h)
+	p := v.probe(t)
 	p.patience = patience // a busy machine answers late
 	asked := func() (n int) {
 		v.observe(t.Context(), p)
@@ -225,13 +249,11 @@ func TestQuietRoundsOfTheProbe(t *testing.T) {
 // While all is well some classes are asked in every second round. What fails is
 // seen in the second round at the latest, and is then asked in each.
 func TestQuietRoundsTakeTurns(t *testing.T) {
-	h, inside := probetest.InOwnNetwork(t, "nft")
-	if !inside {
+	v := inVillage(t, 12)
+	if v == nil {
 		return
 	}
-	probetest.Sh(t, firewall)
-	v := settle(t, 12)
-	p := v.probe(t, h)
+	p := v.probe(t)
 	rules := []string{"udp dport 53", "ip daddr 127.3.0.1", "tcp dport 10256 tcp flags == syn", "ip daddr 127.1.0.0 tcp flags == syn"}
 	// asked returns in how many of so many rounds the classes sent something.
 	asked := func(rounds int) []int {
@@ -242,18 +264,8 @@ func TestQuietRoundsTakeTurns(t *testing.T) {
 				probetest.Sh(t, "nft add rule inet t out "+rule+" counter")
 			}
 			v.observe(t.Context(), p)
-			output, err := exec.CommandContext(t.Context(), "nft", "list", "chain", "inet", "t", "out").Output()
-			if err != nil {
-				t.Fatal(err)
-			}
-			i := 0
-			for line := range strings.Lines(string(output)) {
-				if strings.Contains(line, "counter") {
-					if !strings.Contains(line, "packets 0 ") {
-						counts[i]++
-					}
-					i++
-				}
+			for i, packets := range counters(t) {
+				counts[i] += min(1, packets)
 			}
 		}
 		return counts
@@ -284,13 +296,12 @@ func TestQuietRoundsTakeTurns(t *testing.T) {
 
 // Rules lost before any round was well leave what cannot be told.
 func TestFirstRoundAccusesNothing(t *testing.T) {
-	h, inside := probetest.InOwnNetwork(t, "nft")
-	if !inside {
+	v := inVillage(t, 3)
+	if v == nil {
 		return
 	}
-	probetest.Sh(t, firewall+"nft add rule inet t out drop\nip route del default")
-	v := settle(t, 3)
-	p := v.probe(t, h)
+	probetest.Sh(t, "nft add rule inet t out drop\nip route del default")
+	p := v.probe(t)
 	r := v.one(t, p)
 	for c, result := range r.Results {
 		if result.Outcome == verdict.Failed {
@@ -304,14 +315,12 @@ func TestFirstRoundAccusesNothing(t *testing.T) {
 
 // A firewall that blocks our port leaves the kubelet's.
 func TestSecondPort(t *testing.T) {
-	h, inside := probetest.InOwnNetwork(t, "nft")
-	if !inside {
+	v := inVillage(t, 3)
+	if v == nil {
 		return
 	}
-	probetest.Sh(t, firewall)
-	v := settle(t, 3)
 	v.Peers[2].Other = 0
-	p := v.probe(t, h)
+	p := v.probe(t)
 	for range 2 { // that the second port answers is known from the first round on
 		var known []bool
 		for _, peer := range v.one(t, p).Peers {
@@ -334,13 +343,11 @@ func TestSecondPort(t *testing.T) {
 // Where our port was never open, the kubelets are not asked at all, and our port less
 // and less often. Once it is open, each kubelet is asked once.
 func TestKubeletsAreLeftAlone(t *testing.T) {
-	h, inside := probetest.InOwnNetwork(t, "nft")
-	if !inside {
+	v := inVillage(t, 12)
+	if v == nil {
 		return
 	}
-	probetest.Sh(t, firewall)
-	v := settle(t, 12)
-	p := v.probe(t, h, verdict.API, verdict.DNS, verdict.Pods, verdict.Local, verdict.Self)
+	p := v.probe(t, verdict.API, verdict.DNS, verdict.Pods, verdict.Local, verdict.Self)
 	p.patience = 50 * time.Millisecond
 	first, second := fmt.Sprintf("tcp dport %d tcp flags == syn", peerPort), fmt.Sprintf("tcp dport %d tcp flags == syn", otherPort)
 	probetest.Sh(t, "nft add rule inet t out "+second+" counter\nnft add rule inet t out "+first+" counter drop")
@@ -349,24 +356,8 @@ func TestKubeletsAreLeftAlone(t *testing.T) {
 		r := v.one(t, p)
 		last = p.evaluator.Next(r)
 	}
-	packets := func(rule string) (n int) {
-		output, err := exec.CommandContext(t.Context(), "nft", "list", "chain", "inet", "t", "out").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(output)) {
-			if strings.Contains(line, rule) {
-				_, after, _ := strings.Cut(line, "packets ")
-				_, _ = fmt.Sscan(after, &n)
-			}
-		}
-		return n
-	}
-	if n := packets(fmt.Sprint("dport ", otherPort)); n != 0 {
-		t.Errorf("the kubelets were asked %d times", n)
-	}
-	if n := packets(fmt.Sprint("dport ", peerPort)); n < 36 || n > 12*8 {
-		t.Errorf("the peers were asked %d times in 20 rounds", n)
+	if n := counters(t); n[0] != 0 || n[1] < 36 || n[1] > 12*8 {
+		t.Errorf("the kubelets were asked %d times, and the peers %d times in 20 rounds", n[0], n[1])
 	}
 	if o := last.Observation; o.Message != "none of 12 peers was ever reached at TCP port 9410" {
 		t.Errorf("%+v", o)
@@ -380,20 +371,18 @@ func TestKubeletsAreLeftAlone(t *testing.T) {
 	for range 3 {
 		v.one(t, p)
 	}
-	if n := packets(fmt.Sprint("dport ", otherPort)); n != 12 || len(p.peers.Found) != 12 {
+	if n := counters(t)[0]; n != 12 || len(p.peers.Found) != 12 {
 		t.Errorf("%d peers count, and their kubelets were asked %d times, want once each", len(p.peers.Found), n)
 	}
 }
 
 // A quarter of the packets is lost: the kernel sends segments again, and says so.
 func TestRetransmitsAreSeen(t *testing.T) {
-	h, inside := probetest.InOwnNetwork(t, "nft")
-	if !inside {
+	v := inVillage(t, 12)
+	if v == nil {
 		return
 	}
-	probetest.Sh(t, firewall)
-	v := settle(t, 12)
-	p := v.probe(t, h, verdict.API, verdict.DNS, verdict.Pods, verdict.Local)
+	p := v.probe(t, verdict.API, verdict.DNS, verdict.Pods, verdict.Local)
 	p.patience = patience
 	lossy := func(rounds int) (n int) {
 		for range rounds {
@@ -417,13 +406,11 @@ func TestRetransmitsAreSeen(t *testing.T) {
 // Whatever is silent, a round ends in time and leaves no goroutine and no
 // connection.
 func TestRoundEndsAndLeavesNothing(t *testing.T) {
-	h, inside := probetest.InOwnNetwork(t, "nft", "ss")
-	if !inside {
+	v := inVillage(t, 12, "ss")
+	if v == nil {
 		return
 	}
-	probetest.Sh(t, firewall)
-	v := settle(t, 12)
-	p := v.probe(t, h)
+	p := v.probe(t)
 	p.patience = patience
 	v.one(t, p)
 	v.one(t, p)
@@ -456,13 +443,11 @@ func TestRoundEndsAndLeavesNothing(t *testing.T) {
 
 // A process that stood still does not notice that answers came in time.
 func TestRoundThatStoodStillIsLate(t *testing.T) {
-	h, inside := probetest.InOwnNetwork(t, "nft")
-	if !inside {
+	v := inVillage(t, 2)
+	if v == nil {
 		return
 	}
-	probetest.Sh(t, firewall)
-	v := settle(t, 2)
-	p := v.probe(t, h)
+	p := v.probe(t)
 	v.one(t, p)
 	probetest.Sh(t, "nft add rule inet t out ip daddr 127.3.0.1 drop")
 	if r := v.one(t, p); r.Late || r.Outcome(verdict.Pods) != verdict.Failed {
@@ -487,13 +472,11 @@ func TestRoundThatStoodStillIsLate(t *testing.T) {
 // The first SYN to the own address is lost, so the kernel sends it again after a
 // second. The probe cannot tell this from a host that is slow.
 func TestLateControlProbeMakesARoundLate(t *testing.T) {
-	h, inside := probetest.InOwnNetwork(t, "nft")
-	if !inside {
+	v := inVillage(t, 2)
+	if v == nil {
 		return
 	}
-	probetest.Sh(t, firewall)
-	v := settle(t, 2)
-	p := v.probe(t, h)
+	p := v.probe(t)
 	p.patience = patience
 	v.one(t, p)
 	probetest.Sh(t, "nft add rule inet t out ip daddr 127.1.0.0 drop")
@@ -506,13 +489,11 @@ func TestLateControlProbeMakesARoundLate(t *testing.T) {
 
 // A round whose context has ended shows nothing, and nobody is told.
 func TestEndedRoundIsNotTold(t *testing.T) {
-	h, inside := probetest.InOwnNetwork(t, "nft")
-	if !inside {
+	v := inVillage(t, 2)
+	if v == nil {
 		return
 	}
-	probetest.Sh(t, firewall)
-	v := settle(t, 2)
-	p := v.probe(t, h)
+	p := v.probe(t)
 	judge := &recorder{level: probes.OK}
 	p.evaluator = judge
 	ctx, cancel := context.WithCancel(t.Context())
@@ -525,13 +506,11 @@ func TestEndedRoundIsNotTold(t *testing.T) {
 
 // A host that was late gives its answers more time, up to what the context leaves.
 func TestDeadlinesWiden(t *testing.T) {
-	h, inside := probetest.InOwnNetwork(t, "nft")
-	if !inside {
+	v := inVillage(t, 2)
+	if v == nil {
 		return
 	}
-	probetest.Sh(t, firewall)
-	v := settle(t, 2)
-	p := v.probe(t, h, verdict.DNS, verdict.API)
+	p := v.probe(t, verdict.DNS, verdict.API)
 	v.one(t, p)
 	probetest.Sh(t, "nft add rule inet t out ip daddr 127.3.0.1 drop")
 	for _, test := range []struct{ late, from, to time.Duration }{
@@ -554,13 +533,11 @@ func TestDeadlinesWiden(t *testing.T) {
 
 // The API server is asked rarely while all is well, and in each round with trouble.
 func TestAPIServerIsAskedWhenItMatters(t *testing.T) {
-	h, inside := probetest.InOwnNetwork(t, "nft")
-	if !inside {
+	v := inVillage(t, 2)
+	if v == nil {
 		return
 	}
-	probetest.Sh(t, firewall)
-	v := settle(t, 2)
-	p := v.probe(t, h)
+	p := v.probe(t)
 	p.patience = patience // a busy machine answers late
 	asked := func(rounds int) (n int32) {
 		before := v.handshakes.Load()
@@ -607,12 +584,10 @@ func TestAPIServerIsAskedWhenItMatters(t *testing.T) {
 }
 
 func TestRoundWithoutSurroundings(t *testing.T) {
-	h, inside := probetest.InOwnNetwork(t, "nft")
-	if !inside {
+	v := inVillage(t, 0)
+	if v == nil {
 		return
 	}
-	probetest.Sh(t, firewall)
-	settle(t, 0)
 	for _, test := range []struct {
 		disabled []verdict.Class
 		want     []verdict.Class
@@ -621,7 +596,7 @@ func TestRoundWithoutSurroundings(t *testing.T) {
 		{[]verdict.Class{verdict.DNS, verdict.Local, verdict.Peers}, []verdict.Class{verdict.Conntrack, verdict.Route}},
 		{verdict.Classes(), nil},
 	} {
-		p := New(h, testPeriod, test.disabled...)
+		p := New(v.host, testPeriod, test.disabled...)
 		o := p.Observe(t.Context())
 		needsCluster := []verdict.Class{verdict.Self, verdict.API, verdict.Pods, verdict.Peers}
 		var got []verdict.Class
@@ -647,18 +622,15 @@ func TestRoundWithoutSurroundings(t *testing.T) {
 
 // What is off is not asked in a cluster either.
 func TestDisabledClassesAreNotAsked(t *testing.T) {
-	h, inside := probetest.InOwnNetwork(t, "nft")
-	if !inside {
+	v := inVillage(t, 2)
+	if v == nil {
 		return
 	}
-	probetest.Sh(t, firewall)
-	v := settle(t, 2)
-	p := v.probe(t, h, verdict.Classes()...)
+	p := v.probe(t, verdict.Classes()...)
 	probetest.Sh(t, "nft add rule inet t out meta l4proto { tcp, udp } counter")
 	v.observe(t.Context(), p)
-	output, err := exec.CommandContext(t.Context(), "nft", "list", "chain", "inet", "t", "out").Output()
-	if err != nil || !strings.Contains(string(output), "packets 0 bytes 0") {
-		t.Errorf("packets were sent: %v\n%s", err, output)
+	if n := counters(t)[0]; n != 0 {
+		t.Errorf("%d packets were sent", n)
 	}
 	if v.handshakes.Load() != 0 || len(v.report.Own.Classes) != 0 || v.report.Own.Version != verdict.AnswerVersion {
 		t.Errorf("%d handshakes, said %+v", v.handshakes.Load(), v.report.Own)
@@ -668,13 +640,11 @@ func TestDisabledClassesAreNotAsked(t *testing.T) {
 // A report has what was found, and what the verdict asks for. The answer changes the
 // sample.
 func TestReport(t *testing.T) {
-	h, inside := probetest.InOwnNetwork(t, "nft")
-	if !inside {
+	v := inVillage(t, 2)
+	if v == nil {
 		return
 	}
-	probetest.Sh(t, firewall)
-	v := settle(t, 2)
-	p := v.probe(t, h)
+	p := v.probe(t)
 	judge := &recorder{level: probes.OK}
 	p.evaluator = judge
 	v.observe(t.Context(), p)
