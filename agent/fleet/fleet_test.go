@@ -127,6 +127,15 @@ func runFor(t *testing.T, f *Fleet, test func()) {
 	}
 }
 
+// inFleet runs a fleet of that source in a bubble of synthetic time.
+func inFleet(t *testing.T, s *source, test func(*testing.T, *Fleet, *source)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(s)
+		runFor(t, f, func() { test(t, f, s) })
+	})
+}
+
 // The lists are read every 10 min, and sooner while few peers are known: six times
 // in the first 31 minutes. What was read stays when the API server fails.
 func TestListsAreReadEvery10MinutesAndStay(t *testing.T) {
@@ -245,47 +254,44 @@ func roundOf(answers map[string]verdict.Answer) *verdict.Round {
 // The shares count peers that answered within the last minute, each once, and only
 // what they say of conditions that this host has.
 func TestShares(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(&source{agents: 20})
-		runFor(t, f, func() {
-			f.SetDecided(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK}, false, nil)
-			answer := func(level probes.Level) verdict.Answer {
-				return verdict.Answer{Version: verdict.AnswerVersion, Levels: map[probes.Condition]probes.Level{
-					probes.MemoryPressure: level, "Foreign": probes.Degraded,
-				}}
-			}
-			peers := f.Surroundings().Peers
-			f.SetZone("z")
-			f.zones = map[string]string{peers[0].Node: "z", peers[1].Node: "y", peers[2].Node: "z"}
-			round := map[string]verdict.Answer{
-				peers[0].Node: answer(probes.Degraded), peers[1].Node: answer(probes.Critical), peers[2].Node: answer(probes.OK),
-				peers[3].Node: answer(probes.Unknown), "no-peer": answer(probes.Degraded),
-			}
-			r := roundOf(round)
-			r.Peers = append(r.Peers, verdict.PeerResult{Node: peers[4].Node, Carried: true, Answer: &verdict.Answer{}}, verdict.PeerResult{Node: peers[5].Node})
-			f.Observe(r)
-			share := func() decide.Share { return f.Peers().Shares[probes.MemoryPressure] }
-			if got := f.Peers(); share() != (decide.Share{Asked: 3, Bad: 2, ZoneAsked: 2, ZoneBad: 1}) || len(got.Shares) != 1 || got.Rounds != 1 {
-				t.Errorf("%+v", got)
-			}
-			if got := f.Status(); got.Known != MaxPeers || got.Answered != 4 {
-				t.Errorf("%+v", got)
-			}
-			time.Sleep(50 * time.Second)
-			f.Observe(roundOf(map[string]verdict.Answer{peers[0].Node: answer(probes.OK)})) // the others stay for a minute
-			if share() != (decide.Share{Asked: 3, Bad: 1, ZoneAsked: 2}) {
-				t.Errorf("%+v after a round that reached one", share())
-			}
-			time.Sleep(50 * time.Second)
-			f.Observe(roundOf(nil))
-			if share() != (decide.Share{Asked: 1}) { // the list was read again meanwhile, and names no zones
-				t.Errorf("%+v when only one is fresh", share())
-			}
-			time.Sleep(61 * time.Second)
-			if got := f.Peers(); len(got.Shares) != 0 {
-				t.Errorf("%+v when no round came for a minute", got)
-			}
-		})
+	inFleet(t, &source{agents: 20}, func(t *testing.T, f *Fleet, _ *source) {
+		f.SetDecided(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK}, false, nil)
+		answer := func(level probes.Level) verdict.Answer {
+			return verdict.Answer{Version: verdict.AnswerVersion, Levels: map[probes.Condition]probes.Level{
+				probes.MemoryPressure: level, "Foreign": probes.Degraded,
+			}}
+		}
+		peers := f.Surroundings().Peers
+		f.SetZone("z")
+		f.zones = map[string]string{peers[0].Node: "z", peers[1].Node: "y", peers[2].Node: "z"}
+		round := map[string]verdict.Answer{
+			peers[0].Node: answer(probes.Degraded), peers[1].Node: answer(probes.Critical), peers[2].Node: answer(probes.OK),
+			peers[3].Node: answer(probes.Unknown), "no-peer": answer(probes.Degraded),
+		}
+		r := roundOf(round)
+		r.Peers = append(r.Peers, verdict.PeerResult{Node: peers[4].Node, Carried: true, Answer: &verdict.Answer{}}, verdict.PeerResult{Node: peers[5].Node})
+		f.Observe(r)
+		share := func() decide.Share { return f.Peers().Shares[probes.MemoryPressure] }
+		if got := f.Peers(); share() != (decide.Share{Asked: 3, Bad: 2, ZoneAsked: 2, ZoneBad: 1}) || len(got.Shares) != 1 || got.Rounds != 1 {
+			t.Errorf("%+v", got)
+		}
+		if got := f.Status(); got.Known != MaxPeers || got.Answered != 4 {
+			t.Errorf("%+v", got)
+		}
+		time.Sleep(50 * time.Second)
+		f.Observe(roundOf(map[string]verdict.Answer{peers[0].Node: answer(probes.OK)})) // the others stay for a minute
+		if share() != (decide.Share{Asked: 3, Bad: 1, ZoneAsked: 2}) {
+			t.Errorf("%+v after a round that reached one", share())
+		}
+		time.Sleep(50 * time.Second)
+		f.Observe(roundOf(nil))
+		if share() != (decide.Share{Asked: 1}) { // the list was read again meanwhile, and names no zones
+			t.Errorf("%+v when only one is fresh", share())
+		}
+		time.Sleep(61 * time.Second)
+		if got := f.Peers(); len(got.Shares) != 0 {
+			t.Errorf("%+v when no round came for a minute", got)
+		}
 	})
 }
 
@@ -350,21 +356,17 @@ func TestStandingOf(t *testing.T) {
 
 // A Node whose agent is no endpoint any more is excused; an error is no answer.
 func TestStandingsReadTheAgentsAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &source{agents: 20}
-		f := newFleet(s)
-		runFor(t, f, func() {
-			time.Sleep(time.Minute)
-			s.change(5, nil)
-			got, err := f.Standings(t.Context(), []string{"node-1", "node-9"})
-			if err != nil || len(got) != 2 || got[0].Excuse != "" || got[1].Excuse != "has no ready agent" {
-				t.Errorf("%+v, %v", got, err)
-			}
-			time.Sleep(time.Minute)
-			s.change(5, errors.New("no answer"))
-			if got, err := f.Standings(t.Context(), []string{"node-1"}); err == nil || got != nil {
-				t.Errorf("%+v without an answer", got)
-			}
-		})
+	inFleet(t, &source{agents: 20}, func(t *testing.T, f *Fleet, s *source) {
+		time.Sleep(time.Minute)
+		s.change(5, nil)
+		got, err := f.Standings(t.Context(), []string{"node-1", "node-9"})
+		if err != nil || len(got) != 2 || got[0].Excuse != "" || got[1].Excuse != "has no ready agent" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		time.Sleep(time.Minute)
+		s.change(5, errors.New("no answer"))
+		if got, err := f.Standings(t.Context(), []string{"node-1"}); err == nil || got != nil {
+			t.Errorf("%+v without an answer", got)
+		}
 	})
 }

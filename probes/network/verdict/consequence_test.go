@@ -16,8 +16,7 @@ func TestConsequencesOfALostRouteAreNotTold(t *testing.T) {
 		class(Pods, Failed, "10.244.3.2: no answer in time"), class(Local, Failed, "kube-proxy: 503"), reachOnly(0),
 	}
 	for _, api := range []Outcome{Well, Failed} {
-		s := newScript()
-		s.play(10)
+		s := played(10)
 		for range 60 {
 			o := s.play(1, append(cutOff, class(API, api, "no answer in time"))...)
 			if o.Reason != "RouteLost" || o.Level != probes.Degraded || strings.Contains(o.Message, "10.96.0.10") {

@@ -40,8 +40,7 @@ func TestPeersUnderMaintenanceAccuseNobody(t *testing.T) {
 		{"seven peers lose packets too", "NotProven", []change{retransmits(12), loses(0, 6)}},
 		{"seven peers lose packets too, which are under maintenance", "NotProven", []change{retransmits(12), loses(0, 6), maintained(7)}},
 	} {
-		s := newScript()
-		s.play(5)
+		s := played(5)
 		if o := s.play(int(5*time.Minute/testPeriod), test.changes...); o.Reason != test.want {
 			t.Errorf("%s: %s: %s, want %s", test.name, o.Reason, o.Message, test.want)
 		}

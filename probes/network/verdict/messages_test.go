@@ -18,13 +18,11 @@ var update = flag.Bool("update", false, "write what the probe says into testdata
 func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 	var said []probes.Observation
 	for _, row := range rows {
-		s := newScript()
-		s.play(1)
+		s := played(1)
 		said = append(said, examples()[row.reason](s))
 	}
 	after := func(rounds int, changes ...change) probes.Observation {
-		s := newScript()
-		s.play(1)
+		s := played(1)
 		return s.play(rounds, changes...)
 	}
 	alone := newScript()

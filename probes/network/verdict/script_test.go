@@ -24,6 +24,13 @@ func newScript() *script {
 	return &script{evaluator: NewEvaluator(testPeriod, 7), now: time.Unix(1000, 0), size: 12}
 }
 
+// played is a script of which so many healthy rounds were played.
+func played(rounds int) *script {
+	s := newScript()
+	s.play(rounds)
+	return s
+}
+
 // rounds is how many were played.
 func (s *script) rounds() int { return int(s.now.Sub(time.Unix(1000, 0)) / testPeriod) }
 

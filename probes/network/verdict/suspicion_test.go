@@ -58,8 +58,7 @@ func TestAsksOnlyAboutThoseNotReached(t *testing.T) {
 // answer comes.
 func TestQuestionStays(t *testing.T) {
 	t.Parallel()
-	s := newScript()
-	s.play(1)
+	s := played(1)
 	s.untilAsked(t, reachOnly(0))
 	first := s.last.Ask
 	s.play(5, reachOnly(0))
@@ -81,8 +80,7 @@ func TestQuestionStays(t *testing.T) {
 func TestLeasesAreNotedBeforeEachQuestion(t *testing.T) {
 	t.Parallel()
 	for _, known := range []int{0, 12} { // second ports: the wait is long, or short and long
-		s := newScript()
-		s.play(5)
+		s := played(5)
 		var noted []string
 		var notedAt time.Duration
 		questions, begin := 0, s.now
@@ -126,8 +124,7 @@ func TestLeasesAreNotedBeforeEachQuestion(t *testing.T) {
 func TestUnknownLease(t *testing.T) {
 	t.Parallel()
 	for known, want := range map[int]string{0: "CutOff", 1: ReasonManySuspect, 2: "CutOff"} {
-		s := newScript()
-		s.play(1)
+		s := played(1)
 		s.untilAsked(t, reachOnly(0))
 		o := s.play(1, reachOnly(0), func(*Round) {
 			s.reply = func(ask []string) (all []Standing) {
@@ -234,8 +231,7 @@ func TestOnePeer(t *testing.T) {
 // An answer to another question is none.
 func TestStandingsOfOthersDoNotCount(t *testing.T) {
 	t.Parallel()
-	s := newScript()
-	s.play(1)
+	s := played(1)
 	s.untilAsked(t, reachOnly(0))
 	o := s.play(1, reachOnly(0), func(r *Round) {
 		r.Standings = []Standing{{Node: "a"}, {Node: "b"}, {Node: "c"}, {Node: "d"}, {Node: "e"}}
@@ -247,8 +243,7 @@ func TestStandingsOfOthersDoNotCount(t *testing.T) {
 
 func TestAskedAgain(t *testing.T) {
 	t.Parallel()
-	s := newScript()
-	s.play(1)
+	s := played(1)
 	s.untilAsked(t, reachOnly(0))
 	s.play(1, reachOnly(0), s.standing(5, 0))
 	took := s.untilAsked(t, reachOnly(0))
@@ -310,8 +305,7 @@ func TestSuspicionSurvivesARestart(t *testing.T) {
 func TestSilentAPIServerBeginsTheWaitAnew(t *testing.T) {
 	t.Parallel()
 	silent := class(API, Failed, "")
-	s := newScript()
-	s.play(3)
+	s := played(3)
 	s.play(40, reachOnly(0), silent)
 	if took := s.untilAsked(t, reachOnly(0)); took < suspicionWait(testPeriod) {
 		t.Errorf("asked %s after the API server was back", took)
@@ -328,8 +322,7 @@ func TestSilentAPIServerBeginsTheWaitAnew(t *testing.T) {
 func TestHalves(t *testing.T) {
 	t.Parallel()
 	half := answers(func(_ int, a *Answer) { a.Reach = 50 })
-	s := newScript()
-	s.play(1)
+	s := played(1)
 	if took, ok := s.until("CutOff", reachOnly(2), half, s.standing(0, 0)); ok {
 		t.Errorf("accused after %s", took)
 	}
@@ -355,8 +348,7 @@ func TestOneReachedPeerThatLies(t *testing.T) {
 			}
 		})
 		for _, reached := range []int{1, 2} { // of 12, more are no suspicion
-			s := newScript()
-			s.play(1)
+			s := played(1)
 			if _, ok := s.until("CutOff", reachOnly(reached), liar, s.standing(0, 0)); ok != accused {
 				t.Errorf("%d reached, one says that it reaches %d %%: %+v", reached, said, s.last.Observation)
 			}
@@ -368,8 +360,7 @@ func TestOneReachedPeerThatLies(t *testing.T) {
 // host is Unknown, which clears nothing.
 func TestAccusationEnds(t *testing.T) {
 	t.Parallel()
-	s := newScript()
-	s.play(1)
+	s := played(1)
 	if _, ok := s.until("CutOff", reachOnly(0), s.standing(0, 0)); !ok {
 		t.Fatalf("not accused: %+v", s.last.Observation)
 	}
@@ -396,8 +387,7 @@ func TestAccusationEnds(t *testing.T) {
 // One round in which nobody is reached is bad luck.
 func TestOneBadRound(t *testing.T) {
 	t.Parallel()
-	s := newScript()
-	s.play(5)
+	s := played(5)
 	if o := s.play(1, reachOnly(0)); o.Reason != ReasonPeersUnreachable || o.Level != probes.Unknown || o.Severity >= 50 {
 		t.Errorf("in a bad round: %+v", o)
 	}
@@ -411,8 +401,7 @@ func TestOneBadRound(t *testing.T) {
 
 func TestBlockedPortIsNoEvidence(t *testing.T) {
 	t.Parallel()
-	s := newScript()
-	s.play(1)
+	s := played(1)
 	if o := s.play(60, secondPortOnly(0), s.standing(0, 0)); o.Reason != ReasonPortBlocked || o.Level != probes.OK || !o.Warns {
 		t.Errorf("%+v", o)
 	}
@@ -459,8 +448,7 @@ func TestShortWaitNeedsASuddenLoss(t *testing.T) {
 		{"one after another", []int{11, 10, 9, 8, 7, 6, 5, 4, 3}, false},
 		{"some of them long before", []int{6, 12, 12, 12, 12}, true},
 	} {
-		s := newScript()
-		s.play(5)
+		s := played(5)
 		for _, reached := range test.before {
 			s.play(1, cutOff(reached, 12-reached))
 		}
@@ -517,8 +505,7 @@ func TestShortWaitIsStrict(t *testing.T) {
 		{"too few count", 0, 11, false, false}, {"most are gone", 0, 10, false, false},
 		{"all are gone", 0, 12, false, false}, {"no Lease is known", 0, 0, true, false},
 	} {
-		s := newScript()
-		s.play(5)
+		s := played(5)
 		s.play(1, cutOff(0, 12))
 		begin := s.now
 		s.untilAsked(t, cutOff(0, 12))
@@ -561,8 +548,7 @@ func TestShortWaitIsStrict(t *testing.T) {
 // A slow host, or one that reaches no API server, is in no hurry.
 func TestNothingDue(t *testing.T) {
 	t.Parallel()
-	s := newScript()
-	s.play(5)
+	s := played(5)
 	s.play(1, cutOff(0, 12))
 	if o := s.play(1, cutOff(0, 12), late); !o.Due.IsZero() {
 		t.Errorf("slow: %+v", o)

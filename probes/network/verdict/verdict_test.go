@@ -154,8 +154,7 @@ func table(t *testing.T) string {
 		if !ok {
 			t.Fatalf("no example of %s", row.reason)
 		}
-		s := newScript()
-		s.play(1)
+		s := played(1)
 		level := row.level.String()
 		if row.near {
 			level = "OK, near"
@@ -175,8 +174,7 @@ func TestEveryRowHoldsForItsExample(t *testing.T) {
 		t.Errorf("%d rows, %d examples", len(rows), len(examples()))
 	}
 	for _, row := range rows {
-		s := newScript()
-		s.play(1)
+		s := played(1)
 		o := examples()[row.reason](s)
 		if o.Reason != row.reason || o.Level != row.level || o.Hysteresis != row.near || o.Condition != probes.NetworkUnavailable {
 			t.Errorf("the example of %s is %+v", row.reason, o)
@@ -291,8 +289,7 @@ func TestWhenAccused(t *testing.T) {
 		{"PacketLoss", 60 * time.Second, 85 * time.Second, retransmitsInTurn}, // 12 %: not enough for the short time
 		{"CutOff", 60 * time.Second, 70 * time.Second, reachOnly(2)},
 	} {
-		s := newScript()
-		s.play(12)
+		s := played(12)
 		took, ok := s.until(test.reason, test.change, s.standing(0, 0))
 		if !ok || took < test.from || took > test.to {
 			t.Errorf("%s after %s, want %s to %s", test.reason, took, test.from, test.to)
@@ -330,8 +327,7 @@ func TestCertainIfAlone(t *testing.T) {
 		reached int
 		want    bool
 	}{{0, 12, true}, {4, 12, false}, {0, 10, true}, {0, 8, false}} {
-		s := newScript()
-		s.play(12)
+		s := played(12)
 		ill := answers(func(i int, a *Answer) { a.Classes[DNS] = i >= test.ill })
 		if _, ok := s.until("DNSUnreachable", class(DNS, Failed, ""), ill, reachOnly(test.reached)); !ok || s.last.Observation.Certain != test.want {
 			t.Errorf("%d peers have the same, %d are there: %+v", test.ill, test.reached, s.last.Observation)
@@ -344,8 +340,7 @@ func TestCertainIfAlone(t *testing.T) {
 func TestPeersNeverAccuse(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
-	s := newScript()
-	s.play(1)
+	s := played(1)
 	lie := answers(func(_ int, a *Answer) {
 		a.Lossy, a.Reach = random.IntN(400)-200, random.IntN(400)-200
 		for _, c := range Classes() {
@@ -364,8 +359,7 @@ func TestPeersNeverAccuse(t *testing.T) {
 
 func TestSlowRoundsAreNoEvidence(t *testing.T) {
 	t.Parallel()
-	s := newScript()
-	s.play(1)
+	s := played(1)
 	s.play(20, class(DNS, Failed, ""), reachOnly(0), retransmits(0), late)
 	if o := s.play(1); o.Reason != "NetworkHealthy" {
 		t.Errorf("after slow rounds: %+v", o)
