@@ -13,9 +13,8 @@ type hole struct {
 	before map[string]int
 }
 
-// lastPassed is the number after which the count restarts at 0. lostHere is published instead of a
-// count.
-const lastPassed, lostHere = 9999, -1
+// lostHere is published instead of a count.
+const lostHere = -1
 
 // isHole reports whether this many lost full packets mean a hole at this host rather than at the
 // peers.
@@ -26,9 +25,7 @@ func (h *hole) add(r *Round) {
 	h.tried = count(r.Peers, func(p *PeerResult) bool { return p.Full != NotTried && p.Reached && p.Answer != nil })
 	h.lost = count(r.Peers, func(p *PeerResult) bool { return p.Full == Lost && p.Reached && p.Answer != nil })
 	lostNow := count(r.Peers, func(p *PeerResult) bool { return p.FullNow && p.Full == Lost })
-	for range count(r.Peers, func(p *PeerResult) bool { return p.FullNow && p.Full == Passed }) {
-		h.passed = h.passed%lastPassed + 1
-	}
+	h.passed += count(r.Peers, func(p *PeerResult) bool { return p.FullNow && p.Full == Passed })
 	here := isHole(h.lost, h.tried) && lostNow >= fewestPeers
 	h.hear(r, here || h.here.any())
 	h.take(here, h.heard.areWitnesses(len(r.Peers)), false, r.At)

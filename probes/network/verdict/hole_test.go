@@ -112,10 +112,6 @@ func TestTellsWhetherFullPacketsPass(t *testing.T) {
 			t.Errorf("after %d: %d", want+1, s.last.Own.Full)
 		}
 	}
-	s.evaluator.hole.passed = lastPassed
-	if s.play(1, one); s.last.Own.Full != 1 {
-		t.Errorf("after the last number: %d", s.last.Own.Full)
-	}
 	if s.play(5, fullLost(2)); s.last.Own.Full == lostHere {
 		t.Error("what is lost with two of twelve is theirs")
 	}

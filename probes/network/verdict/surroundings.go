@@ -73,9 +73,8 @@ type Answer struct {
 	Version int `json:"version"`
 	// Classes holds the known classes by name; true: healthy.
 	Classes map[Class]bool `json:"classes,omitempty"`
-	// Full counts the agent's successful exchanges of full packets, and restarts at 0 after some
-	// thousand: a change means that an exchange succeeded. -1: full packets to many peers are lost.
-	// 0: not known.
+	// Full counts the agent's successful exchanges of full packets since its start: a change means that
+	// one succeeded. -1: full packets to many peers are lost. 0: not known.
 	Full int `json:"full,omitempty"`
 	// Pods has the DNS pods asked in its newest round, of those it reached before: true, it reached it.
 	Pods map[netip.AddrPort]bool `json:"pods,omitempty"`
