@@ -66,10 +66,10 @@ type tally struct {
 	peersMade, peersHit int
 }
 
-// tallied counts the connections to these peers; nil: to all.
-func (l *loss) tallied(peers map[string]bool) (t tally) {
+// tallied counts those of the connections that were made to these peers; nil: all.
+func tallied(connections []connection, peers map[string]bool) (t tally) {
 	hit := map[string]bool{} // by peers
-	for _, c := range l.connections {
+	for _, c := range connections {
 		if peers != nil && !peers[c.node] {
 			continue
 		}
@@ -154,7 +154,7 @@ func (l *loss) takePeer(p *PeerResult, at time.Time) {
 // count counts the connections and the peers' reports. A peer under maintenance that loses less
 // does not count, because it must not be a witness against this host.
 func (l *loss) count() {
-	l.all = l.tallied(nil)
+	l.all = tallied(l.connections, nil)
 	better := map[string]bool{}
 	var shares []int
 	for node, p := range l.peers {
@@ -164,7 +164,7 @@ func (l *loss) count() {
 			shares = append(shares, p.Lossy)
 		}
 	}
-	l.own, l.median, l.most = l.tallied(better), -1, -1
+	l.own, l.median, l.most = tallied(l.connections, better), -1, -1
 	if len(shares) > 0 {
 		slices.Sort(shares)
 		l.median, l.most = shares[len(shares)/2], shares[len(shares)-1]
@@ -183,17 +183,11 @@ func (l *loss) published() int {
 
 // newly is the share of the newest connections, in percent; 0 if fewer than two had retransmits.
 func (l *loss) newly() int {
-	hit := 0
-	newest := l.connections[len(l.connections)-min(lossNewest, len(l.connections)):]
-	for _, c := range newest {
-		if c.retransmitted {
-			hit++
-		}
-	}
-	if hit < 2 {
+	newest := tallied(l.connections[max(0, len(l.connections)-lossNewest):], nil)
+	if newest.hit < 2 {
 		return 0
 	}
-	return 100 * hit / len(newest)
+	return 100 * newest.hit / newest.made
 }
 
 func (l *loss) String() string {
