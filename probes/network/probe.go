@@ -27,9 +27,8 @@ type Probe struct {
 
 	// patience is how long one answer may take, and late by how much the round before was late: that much more.
 	patience, late time.Duration
-	// newest is the newest round, begun at began by the clock of package time, after slept of sleep.
+	// newest is the newest round, begun after slept of sleep.
 	newest verdict.Round
-	began  time.Time
 	slept  time.Duration
 	// was has the classes that were Well since the start.
 	was map[verdict.Class]bool
@@ -91,14 +90,10 @@ func (p *Probe) ObserveIn(ctx context.Context, in verdict.Surroundings, consult 
 			found = p.evaluator.Answered(r)
 		}
 	}
-	return p.settle(found)
-}
-
-// settle keeps what a verdict means for the next round, and returns its Observation.
-func (p *Probe) settle(found verdict.Verdict) probes.Observation {
 	o := found.Observation
 	if !o.Due.IsZero() {
-		o.Due = p.began.Add(o.Due.Sub(p.newest.At)) // of the clock by which the agent waits
+		now, _ := p.clock()
+		o.Due = time.Now().Add(o.Due.Sub(now)) // by the clock by which the agent waits
 	}
 	p.measures = found.Measures
 	// Peers that were never reached can stay unreachable forever.

@@ -52,7 +52,7 @@ func (p *Probe) begin() verdict.Round {
 	gap, nap, isFirst := at.Sub(p.newest.At), slept-p.slept, p.newest.At.IsZero()
 	r := verdict.Round{At: at, Results: map[verdict.Class]verdict.Result{}}
 	r.AfterGap = !isFirst && (gap < 0 || gap > max(probes.LongestGap, 3*p.period) || nap >= shortestSleep)
-	p.began, p.slept = time.Now(), slept
+	p.slept = slept
 	if r.AfterGap {
 		p.peers.Forget()
 		p.was, p.newest, p.apiDue, p.calm, p.late = map[verdict.Class]bool{}, verdict.Round{}, time.Time{}, 0, 0
