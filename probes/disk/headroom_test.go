@@ -4,8 +4,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/taintlet/taintlet/probes"
 )
 
 // TestHeadroomIsTheLeastOfAllPaths: at 2 GiB and 100,000 inodes a second, or a
@@ -81,25 +79,5 @@ func TestHeadroomWithoutThresholds(t *testing.T) {
 		if o := d.Observe(t.Context()); o.Headroom != test.want {
 			t.Errorf("%s: %s, want %s", name, o.Headroom, test.want)
 		}
-	}
-}
-
-// TestHeadroomOfAnUnreadablePathIsForgotten: nobody knows what it would be by now.
-func TestHeadroomOfAnUnreadablePathIsForgotten(t *testing.T) {
-	t.Parallel()
-	var err error
-	d := New(nowhere, []string{"/", "/mnt"}, someDisk)
-	d.samplePath = func(_, path string) (pathSample, error) {
-		if path == "/" {
-			return pathSample{fileSystem: half("")}, nil
-		}
-		return pathSample{fileSystem: fileSystem{"", 2, 16 * gib, 100 * gib, 0, 0}}, err
-	}
-	if o := d.Observe(t.Context()); o.Headroom != 3*time.Second {
-		t.Errorf("readable: %+v", o)
-	}
-	err = syscall.ELOOP
-	if o := d.Observe(t.Context()); o.Level != probes.OK || o.Headroom != 7200*time.Millisecond {
-		t.Errorf("unreadable: %+v", o)
 	}
 }

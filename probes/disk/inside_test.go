@@ -150,10 +150,3 @@ func TestWriteDirectoryIsUnderTheRoot(t *testing.T) {
 		t.Errorf("%q is left", left)
 	}
 }
-
-func BenchmarkSampleInside(b *testing.B) {
-	root := tree(b, "var/snap/microk8s/common/kubelet/", "var/lib/kubelet -> /var/snap/microk8s/common/kubelet")
-	for b.Loop() {
-		opening(b, root, "/var/lib/kubelet")
-	}
-}

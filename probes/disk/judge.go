@@ -160,7 +160,7 @@ type quantity struct {
 	left, total, usedBefore uint64
 	enough                  trend.Limit
 	plausible               float64 // how much of it is used at most in a second
-	thing, format, unit     string
+	format, unit            string
 	text                    func(float64) string
 }
 
@@ -168,17 +168,13 @@ type quantity struct {
 // sample tells how much was written since the newest healthy one. Who wrote it cannot be seen
 // without privileges: the files of a pod's emptyDir and of its logs are readable by root only.
 func (t Thresholds) judgeSpace(r *pathState, title string, v *judgement) {
-	f, then := &r.fileSystem, &r.healthy
-	for _, q := range []quantity{
-		{f.available, f.size, then.size - then.available, t.space(f), plausibleBytes, "Space", "available %s of %s (%s) on %s, threshold %s", "", trend.BytesText},
-		{f.inodesFree, f.inodesTotal, then.inodesTotal - then.inodesFree, t.inodes(f), plausibleInodes, "Inodes", "free %s of %s inodes (%s) on %s, threshold %s", " inodes", trend.ItemsText},
-	} {
+	consider := func(thing string, q quantity) {
 		if q.total == 0 {
-			continue
+			return
 		}
 		left, total := float64(q.left), float64(q.total)
 		leftText, threshold := q.enough.Texts(left)
-		o := q.enough.Observe(left, probes.DiskPressure, q.thing, fmt.Sprintf(q.format, leftText, q.text(total), trend.ShareText(left, total), title, threshold))
+		o := q.enough.Observe(left, probes.DiskPressure, thing, fmt.Sprintf(q.format, leftText, q.text(total), trend.ShareText(left, total), title, threshold))
 		o.Clears = "above " + q.enough.ClearText()
 		if q.unit != "" {
 			o.Clears += " of the" + q.unit
@@ -192,6 +188,11 @@ func (t Thresholds) judgeSpace(r *pathState, title string, v *judgement) {
 		}
 		v.add(o, q.enough.Tightness(left))
 	}
+	f, then := &r.fileSystem, &r.healthy
+	consider("Space", quantity{
+		f.available, f.size, then.size - then.available, t.space(f), plausibleBytes, "available %s of %s (%s) on %s, threshold %s", "", trend.BytesText})
+	consider("Inodes", quantity{
+		f.inodesFree, f.inodesTotal, then.inodesTotal - then.inodesFree, t.inodes(f), plausibleInodes, "free %s of %s inodes (%s) on %s, threshold %s", " inodes", trend.ItemsText})
 	if t.EarlyPercent > 0 && f.size > 0 {
 		v.early = t.space(f).Early(float64(f.available), float64(min(f.size, percentBaseMax))*t.EarlyPercent/100)
 	}

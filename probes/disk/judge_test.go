@@ -1,11 +1,9 @@
 package disk
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -193,26 +191,6 @@ func TestDiskJudgesMounts(t *testing.T) {
 			probetest.Check(t, o, test.level, test.reason, test.message)
 		})
 	}
-}
-
-func TestDiskJudgesSilenceAndFailures(t *testing.T) {
-	t.Parallel()
-	thresholds := someDisk
-	thresholds.BlockedAfter = 30 * time.Second
-	silent := func(long time.Duration) sample {
-		return answering(half("/")).and(pathState{name: "/var/lib/kubelet", silence: long})
-	}
-	probetest.Check(t, thresholds.judge(silent(5*time.Second)).join(), probes.Unknown, "StatfsBlocked", "the file system of /var/lib/kubelet: no answer for 5 s")
-	probetest.Check(t, thresholds.judge(silent(30*time.Second-1)).join(), probes.Unknown, "StatfsBlocked", "")
-	o := thresholds.judge(silent(42 * time.Second)).join()
-	probetest.Check(t, o, probes.Degraded, "FileSystemBlocked", "the file system of /var/lib/kubelet: no answer for 42 s, threshold 30 s")
-	probetest.Check(t, someDisk.judge(silent(time.Hour)).join(), probes.OK, "SpaceSufficient", "; unknown: the file system of /var/lib/kubelet: no answer for 60 min")
-
-	broken := func(inRow int) probes.Observation {
-		return thresholds.judge(sample{}.and(pathState{name: "/srv", failed: failure{inRow, fmt.Errorf("statx: %w", syscall.EIO)}})).join()
-	}
-	probetest.Check(t, broken(1), probes.Degraded, "FileSystemFailed", "the file system of /srv: input/output error")
-	checkCertain(t, broken(3), "FileSystemFailed", "input/output error, 3 times in a row")
 }
 
 // TestDiskIsMonotoneInTime: the longer a thing takes, the worse.

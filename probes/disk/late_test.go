@@ -2,7 +2,6 @@ package disk
 
 import (
 	"context"
-	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,55 +98,4 @@ func TestWritesThatAreLateForAWhile(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A day of writes on a busy node sets no taint: images are pulled every 20 minutes,
-// snapshots freeze the file system for 7 s each hour, the path to the storage fails over
-// three times, and a backup makes writes slow for two hours of the night.
-func TestADayOfOrdinaryWrites(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const day = 24 * time.Hour
-		random := rand.New(rand.NewPCG(1, 2))
-		between := func(least, most time.Duration) time.Duration {
-			return least + time.Duration(random.Int64N(int64(most-least)))
-		}
-		took := func(at time.Duration) time.Duration {
-			longest := between(time.Millisecond, 30*time.Millisecond)
-			if at%(20*time.Minute) < 50*time.Second {
-				longest = max(longest, between(time.Second, 4*time.Second))
-			}
-			if at > time.Hour && at < 3*time.Hour {
-				longest = max(longest, between(300*time.Millisecond, 1600*time.Millisecond))
-			}
-			if thaws := 7*time.Second - (at-30*time.Minute)%time.Hour; thaws > 0 && thaws <= 7*time.Second {
-				longest = max(longest, thaws)
-			}
-			for _, failover := range []time.Duration{4 * time.Hour, 11 * time.Hour, 19 * time.Hour} {
-				if over := failover + 20*time.Second - at; over > 0 && over <= 20*time.Second {
-					longest = max(longest, over)
-				}
-			}
-			return longest
-		}
-		// As often as the configuration allows: a write that is due while tasks wait for
-		// I/O comes every 5 s.
-		d := New(nowhere, []string{"/"}, defaultDisk, Write{Directory: "/scratch", Interval: time.Second, Slow: 2 * time.Second})
-		d.samplePath = func(string, string) (pathSample, error) { return pathSample{fileSystem: half("/")}, nil }
-		begin, late := time.Now(), 0
-		d.writers[0].write = func() writeAnswer {
-			at := time.Now()
-			time.Sleep(took(at.Sub(begin)))
-			if time.Since(at) > 2*time.Second {
-				late++
-			}
-			return writeAnswer{took: time.Since(at)}
-		}
-		if after, is := becomesDegraded(t, d, day); is {
-			t.Errorf("Degraded after %v", after)
-		}
-		if late < 100 {
-			t.Errorf("only %d writes were late", late)
-		}
-	})
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/taintlet/taintlet/probes"
@@ -312,41 +311,6 @@ func TestOddMountLinesArePassedOver(t *testing.T) {
 	}
 }
 
-// TestMountsAgreeWithProcfs compares with another parser, over the lines that
-// it takes: one that is odd costs it the whole file.
-func TestMountsAgreeWithProcfs(t *testing.T) {
-	t.Parallel()
-	for name, text := range map[string][]byte{"node": node(t), "this host": readAll(t, "/proc/self/mountinfo")} {
-		for line := range bytes.Lines(text) {
-			root := t.TempDir()
-			if err := os.MkdirAll(filepath.Join(root, "1"), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(root, "1", "mountinfo"), line, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			tree, err := procfs.NewFS(root)
-			if err != nil {
-				t.Fatal(err)
-			}
-			theirs, err := tree.GetProcMounts(1)
-			if err != nil || len(theirs) != 1 {
-				t.Logf("%s: procfs refuses %q: %v", name, line, err)
-				continue
-			}
-			ours := find(line, withID(uint64(theirs[0].MountID)))
-			_, readOnly := theirs[0].Options["ro"]
-			_, superReadOnly := theirs[0].SuperOptions["ro"]
-			_, emergency := theirs[0].SuperOptions["emergency_ro"]
-			if ours.point != unescape([]byte(theirs[0].MountPoint)) || ours.fsType != theirs[0].FSType ||
-				ours.source != unescape([]byte(theirs[0].Source)) || ours.readOnly != readOnly ||
-				ours.superReadOnly != superReadOnly || ours.emergency != emergency {
-				t.Errorf("%s: %q is %+v, procfs says %+v", name, line, ours, theirs[0])
-			}
-		}
-	}
-}
-
 func readAll(t testing.TB, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -412,28 +376,4 @@ func manyMounts() []byte {
 		fmt.Fprintf(&text, "%d 25 0:%d / /var/lib/kubelet/pods/%08x-aaaa-bbbb-cccc-0123456789ab/volumes/kubernetes.io~projected/kube-api-access-x rw,relatime shared:%d - tmpfs tmpfs rw,size=65536k,inode64\n", i+100, i+50, i, i)
 	}
 	return text.Bytes()
-}
-
-// procOfManyPods is a procfs with that mountinfo.
-func procOfManyPods(b *testing.B) string {
-	b.Helper()
-	proc := b.TempDir()
-	for _, process := range []string{"1", "self"} {
-		if err := os.Mkdir(filepath.Join(proc, process), 0o700); err != nil {
-			b.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(proc, process, "mountinfo"), manyMounts(), 0o600); err != nil {
-			b.Fatal(err)
-		}
-	}
-	return proc
-}
-
-func BenchmarkMountsOfManyPods(b *testing.B) {
-	proc := procOfManyPods(b)
-	wanted := []wantedMount{{path: "/", mountID: 25, device: unix.Mkdev(254, 0)}, {path: "/var/lib/kubelet", mountID: 31, device: unix.Mkdev(8, 9)}, {path: "/run", mountID: 25, device: unix.Mkdev(254, 0)}}
-	b.ReportAllocs()
-	for b.Loop() {
-		mountsOf(probes.Host{Proc: proc}, wanted)
-	}
 }

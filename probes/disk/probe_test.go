@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -30,29 +29,6 @@ func fakeDisk(paths []string, usage func(path string) (fileSystem, error)) *Prob
 		return pathSample{fileSystem: f}, err
 	}
 	return d
-}
-
-func TestDiskReadsEachDeviceOnce(t *testing.T) {
-	t.Parallel()
-	d := fakeDisk([]string{"/", "/same", "/missing", "/other"}, func(path string) (fileSystem, error) {
-		switch path {
-		case "/missing":
-			return fileSystem{}, &fs.PathError{Op: "stat", Path: path, Err: syscall.ENOENT}
-		case "/other":
-			return nearlyFull(""), nil
-		}
-		return half(""), nil
-	})
-	var sizes []fileSystem
-	for _, r := range d.read(t.Context()).paths[:len(d.paths)] {
-		sizes = append(sizes, r.fileSystem)
-		if r.answered == r.absent || r.trouble != nil || r.silence != 0 {
-			t.Errorf("%+v", r)
-		}
-	}
-	if want := []fileSystem{half("/"), {}, {}, nearlyFull("/other")}; !slices.Equal(sizes, want) {
-		t.Errorf("got %+v, want %+v", sizes, want)
-	}
 }
 
 // TestBadSampleTellsWhatWasWritten since the path was healthy, which near is not.
@@ -150,23 +126,6 @@ func TestDiskThatHangs(t *testing.T) {
 		if calls.Load() != 2 {
 			t.Errorf("%d calls instead of 2", calls.Load())
 		}
-	})
-}
-
-func TestDiskThatHangsHidesNoOther(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		d := fakeDisk([]string{"/mnt", "/"}, func(path string) (fileSystem, error) {
-			if path == "/mnt" {
-				<-release
-			}
-			return nearlyFull(path), nil
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		probetest.Check(t, d.Observe(ctx), probes.Degraded, "SpaceLow", "on the file system of /,")
-		close(release)
 	})
 }
 
@@ -443,22 +402,4 @@ func TestDiskMountsThatHang(t *testing.T) {
 		}
 		close(release)
 	})
-}
-
-func BenchmarkDiskObserve(b *testing.B) {
-	observe := func(b *testing.B, h probes.Host, everySample bool) {
-		d := New(h, []string{"/", "/dev/shm", "/sys/fs/cgroup"}, someDisk)
-		b.ReportAllocs()
-		for b.Loop() {
-			if everySample {
-				d.mounts.at = time.Time{}
-			}
-			if o := d.Observe(b.Context()); o.Level == probes.Unknown {
-				b.Fatal(o)
-			}
-		}
-	}
-	b.Run("mounts seldom", func(b *testing.B) { observe(b, thisHost, false) })
-	b.Run("mounts every sample", func(b *testing.B) { observe(b, thisHost, true) })
-	b.Run("5000 mounts every sample", func(b *testing.B) { observe(b, probes.Host{Root: "/", Proc: procOfManyPods(b)}, true) })
 }

@@ -104,13 +104,6 @@ func observeBriefly(t *testing.T, d *Probe) probes.Observation {
 	return o
 }
 
-func TestWriteProbeIsOffWithoutADirectory(t *testing.T) {
-	t.Parallel()
-	if d := New(nowhere, nil, someDisk, Write{Interval: time.Second}); len(d.writers) != 0 {
-		t.Error("it writes")
-	}
-}
-
 // TestWriteProbeHasItsOwnInterval: a good result counts for the interval, a bad
 // one not even for the next sample.
 func TestWriteProbeHasItsOwnInterval(t *testing.T) {
@@ -314,28 +307,5 @@ func TestWriteFollowsNoLink(t *testing.T) {
 	}
 	if _, err := os.Lstat(outside); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("something was written through the link: %v", err)
-	}
-}
-
-func TestWriteTakesItsOwnLeftover(t *testing.T) {
-	t.Parallel()
-	f := testFileIn(t.TempDir())
-	f.cleaned = true
-	if err := os.WriteFile(filepath.Join(f.directory, f.name), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if answer := f.write(); answer.err != nil {
-		t.Error(answer.err)
-	}
-	if left := names(t, f.directory); len(left) != 0 {
-		t.Errorf("%q is left", left)
-	}
-}
-
-func BenchmarkWrite(b *testing.B) {
-	f := testFileIn(b.TempDir())
-	b.ReportAllocs()
-	for b.Loop() {
-		f.write()
 	}
 }

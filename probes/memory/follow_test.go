@@ -14,20 +14,6 @@ func hostOf(total, available float64) sample {
 	return amounts(uint64(available*gib), uint64((total-available)*gib))
 }
 
-// A start that touches its memory in advance and leaves enough is no alarm.
-func TestMemoryDoesNotRunOutWithAStart(t *testing.T) {
-	t.Parallel()
-	p := New(probetest.Healthy(), allMemory)
-	for quarter := range 80 {
-		since := float64(quarter) / 4
-		s := hostOf(32, 11.86-0.75*max(0, min(8, since-4)))
-		o := p.follow(s.takenAt(time.Unix(1000, 0).Add(time.Duration(quarter) * 250 * time.Millisecond)))
-		if o.Level != probes.OK {
-			t.Errorf("%v s after its begin: %+v", since-4, o)
-		}
-	}
-}
-
 // A short burst of stalls is no evidence twice, though samples follow one another
 // closely. One that goes on is.
 func TestMemoryForgivesAShortStall(t *testing.T) {

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -120,24 +119,6 @@ func TestHugePagesAreNotInTheWhole(t *testing.T) {
 	}
 }
 
-// Before Linux 2.6 meminfo began with two tables, and some that look like Linux
-// still do.
-func TestMeminfoWithTables(t *testing.T) {
-	t.Parallel()
-	const tables = `        total:    used:    free:  shared: buffers:  cached:
-Mem:  16777216000 8388608000 2097152000        0 209715200 6291456000
-Swap: 2147483648        0 2147483648
-`
-	text := tables + probetest.HealthyText(t, "proc/meminfo")
-	o := probetest.Observe(t, New(probetest.With(t, "proc/meminfo", text), someMemory))
-	want := probetest.Observe(t, New(probetest.Healthy(), someMemory))
-	if !reflect.DeepEqual(o, want) {
-		t.Errorf("got %+v, want %+v", o, want)
-	}
-	o = probetest.Observe(t, New(probetest.With(t, "proc/meminfo", tables), someMemory))
-	probetest.Check(t, o, probes.Unknown, "MeminfoUnreadable", "no MemTotal can be read")
-}
-
 func TestMemoryDamage(t *testing.T) {
 	t.Parallel()
 	whole := probetest.HealthyText(t, "proc/meminfo")
@@ -180,12 +161,6 @@ func TestMemoryDamage(t *testing.T) {
 		"as many as there are numbers":  line(t, whole, "HugePages_Total", "HugePages_Total: 9223372036854775807\n"),
 		"neither available nor active":  line(t, available("0 kB"), "Active", "Active: 0 kB\n"),
 	})
-}
-
-func TestMemoryWithoutProc(t *testing.T) {
-	t.Parallel()
-	o := probetest.Observe(t, New(probes.Host{Proc: "testdata/nowhere"}, someMemory))
-	probetest.Check(t, o, probes.Unknown, "MeminfoUnreadable", "testdata/nowhere")
 }
 
 func FuzzReadMeminfo(f *testing.F) {

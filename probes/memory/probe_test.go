@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -25,50 +24,6 @@ func followAll(samples ...sample) (all []probes.Observation) {
 		all = append(all, m.follow(s.takenAt(time.Unix(1000+int64(i), 0))))
 	}
 	return all
-}
-
-func TestMemoryForgivesABurst(t *testing.T) {
-	t.Parallel()
-	var samples []sample
-	waited := time.Duration(0)
-	for second := range 60 {
-		percent := 60.0
-		if second >= 20 { // 12 % a second for 3 s, and a stall with it
-			percent = max(24, 60-12*float64(second-19))
-		}
-		if second >= 20 && second < 23 {
-			waited += 300 * time.Millisecond
-		}
-		samples = append(samples, ofHost(percent).stalledFor(waited, waited/2))
-	}
-	for second, o := range followAll(samples...) {
-		if o.Level != probes.OK || o.Severity >= 50 || second > 35 && o.Hysteresis {
-			t.Errorf("after %d s: %+v", second, o)
-		}
-	}
-}
-
-// A flood of page cache takes all free memory, and none that programs could
-// not have.
-func TestMemoryForgivesAFloodOfPageCache(t *testing.T) {
-	t.Parallel()
-	h := probetest.CopyOfHealthy(t)
-	whole := probetest.HealthyText(t, "proc/meminfo")
-	m := New(h, allMemory)
-	for second := range 20 {
-		read := min(2_000_000, second*200_000)
-		text := line(t, whole, "MemFree", fmt.Sprintf("MemFree: %d kB\n", 2048000-read))
-		text = line(t, text, "Cached", fmt.Sprintf("Cached: %d kB\n", 6144000+read))
-		text = line(t, text, "MemAvailable", fmt.Sprintf("MemAvailable: %d kB\n", 8192000-read/40))
-		probetest.Write(t, h, "proc/meminfo", text)
-		s, err := readHost(t, h, sample{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if o := m.follow(s.takenAt(time.Unix(int64(second), 0))); o.Level != probes.OK || o.Hysteresis || o.Severity > 0 {
-			t.Errorf("after %d s: %+v", second, o)
-		}
-	}
 }
 
 // memoryHost is one of the hosts in testdata.
@@ -99,28 +54,5 @@ func TestMemoryOfOtherHosts(t *testing.T) {
 			}
 			probetest.Check(t, followAll(s, s)[1], probes.OK, "MemorySufficient", want.message)
 		})
-	}
-}
-
-// Memory that programs share (tmpfs, memfd, Postgres) is memory like any other: a
-// host full of it is full.
-func TestMemorySeesAHostFullOfSharedMemory(t *testing.T) {
-	t.Parallel()
-	h := memoryHost("tmpfs")
-	o := probetest.Observe(t, New(h, allMemory))
-	probetest.Check(t, o, probes.Degraded, "MemoryLow", "available 256 MiB of 64 GiB (0.3 %), threshold 5 %")
-	s, err := readHost(t, h, sample{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o = allMemory.judged(s, 80, 80)
-	probetest.Check(t, o, probes.Critical, "MemoryStalledFully", "all tasks stalled 80 %")
-}
-
-func BenchmarkMemoryObserve(b *testing.B) {
-	m := New(probes.Host{Proc: "/proc"}, allMemory)
-	b.ReportAllocs()
-	for b.Loop() {
-		m.Observe(b.Context())
 	}
 }

@@ -3,8 +3,6 @@ package pid
 import (
 	"testing"
 	"time"
-
-	"github.com/taintlet/taintlet/probes"
 )
 
 // The nearer the threshold, the less headroom.
@@ -20,13 +18,5 @@ func TestHeadroom(t *testing.T) {
 		if o := somePIDs.judge(tasks(used, 32768, 127000)); (o.Headroom - want).Abs() > time.Millisecond {
 			t.Errorf("%d used: %s (%s), want %s", used, o.Headroom, o.Message, want)
 		}
-	}
-}
-
-func BenchmarkPIDObserve(b *testing.B) {
-	p := New(probes.Host{Proc: "/proc"}, somePIDs)
-	b.ReportAllocs()
-	for b.Loop() {
-		p.Observe(b.Context())
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/test/probetest"
 )
 
@@ -92,11 +91,4 @@ func FuzzParsePressure(f *testing.F) {
 			t.Errorf("%q is %+v", text, p)
 		}
 	})
-}
-
-func BenchmarkReadPressure(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		Read(probes.Host{Proc: "/proc"}, "memory") //nolint:errcheck // measured
-	}
 }

@@ -41,6 +41,27 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// The text says what clears: just past it a sample is good, just before it is not.
+func TestClearTextIsWhatClears(t *testing.T) {
+	t.Parallel()
+	const gib = 1 << 30
+	for want, test := range map[string]struct {
+		limit  Limit
+		clears float64
+	}{
+		"7.5 %":    {Part(5, 100*gib, 256*gib, 1.5, probes.Bytes), 7.5 * gib},
+		"19.2 GiB": {Part(5, 512*gib, 256*gib, 1.5, probes.Bytes), 19.2 * gib},
+		"2000":     {Part(10, 15_000, 10_000, 2, probes.Items), 2000},
+		"5 %":      {Part(5, 100, 100, 0.5, probes.Bytes), 5},
+		"12 GiB":   {Limit{Amount: 8 * gib, Clear: 12 * gib}, 12 * gib},
+	} {
+		good, near := test.limit.Signal(test.clears*1.0001), test.limit.Signal(test.clears*0.9999)
+		if got := test.limit.ClearText(); got != want || good.Near || !near.Near {
+			t.Errorf("%q, want %q; past it %+v, before it %+v", got, want, good, near)
+		}
+	}
+}
+
 func TestHeadroom(t *testing.T) {
 	t.Parallel()
 	for left, want := range map[float64]time.Duration{1000: 10 * time.Second, 0: 1, -5: 1, 1e30: math.MaxInt64} {
