@@ -142,10 +142,10 @@ func (p *Probe) read(ctx context.Context) (s sample) {
 	p.countOnce(s.paths)
 	s.paths = append(s.paths, p.readProgram(ctx))
 	for _, w := range p.writers {
-		sample, failed := w.collect(ctx)
+		sample := w.collect(ctx)
 		sample.title = p.titleOf(w.Directory, w.place.device)
 		s.writes = append(s.writes, sample)
-		p.mounts.matter = p.mounts.matter || failed
+		p.mounts.matter = p.mounts.matter || sample.failures == 1
 	}
 	return s
 }

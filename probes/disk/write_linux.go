@@ -31,7 +31,6 @@ type writer struct {
 	at        time.Time // when last came; zero: never, or a write has begun since
 	slowSince time.Time // start of the first slow write in a row; zero: the last was not slow
 	failures  int       // writes in a row that the file system failed
-	newlyBad  bool      // the last write was the first in a row that it failed
 	place     identity  // the file system that was written to; zero: none yet
 	health    health
 }
@@ -67,14 +66,14 @@ func (w *writer) isFresh() bool {
 func (w *writer) isSlow(a writeAnswer) bool { return a.err == nil && w.Slow > 0 && a.took >= w.Slow }
 
 // collect waits for the write that was begun. Where none was, it returns the last
-// result. newlyBad says that the mounts may tell more.
-func (w *writer) collect(ctx context.Context) (s writeSample, newlyBad bool) {
+// result.
+func (w *writer) collect(ctx context.Context) (s writeSample) {
 	s = writeSample{Write: w.Write}
 	if w.at.IsZero() {
 		answer, ok := w.call.Wait(ctx)
 		if !ok {
 			s.silence, s.unhealthy = max(w.call.Silence(), 1), w.health.unhealthy
-			return s, false
+			return s
 		}
 		w.take(answer)
 	}
@@ -82,8 +81,7 @@ func (w *writer) collect(ctx context.Context) (s writeSample, newlyBad bool) {
 	if !w.slowSince.IsZero() {
 		s.slowFor = w.at.Sub(w.slowSince)
 	}
-	newlyBad, w.newlyBad = w.newlyBad, false
-	return s, newlyBad
+	return s
 }
 
 // take takes the answer of a write that has come back.
@@ -112,7 +110,6 @@ func (w *writer) count(answer writeAnswer) {
 	} else {
 		w.failures = 0
 	}
-	w.newlyBad = w.failures == 1
 }
 
 // testFileName is the name of the file that is written. Each process has one, so

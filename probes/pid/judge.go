@@ -48,12 +48,11 @@ const plausiblePace = 10_000
 // judge says what a sample means.
 func (t Thresholds) judge(s sample) probes.Observation {
 	limit := float64(s.limit)
-	threshold, thresholdText, clears := t.freeThreshold(limit)
-	enough := trend.Limit{Amount: threshold, Clear: threshold * max(1, t.ClearFactor)}
+	enough, thresholdText, clears := t.enough(limit)
 	o := enough.Observe(s.free(), probes.PIDPressure, "PIDs", "")
 	o.Clears = clears
 	if o.Level == probes.OK {
-		o.Headroom = trend.Headroom(s.free()-threshold, plausiblePace)
+		o.Headroom = trend.Headroom(s.free()-enough.Amount, plausiblePace)
 		if t.EarlyPercent > 0 {
 			o.Severity = enough.Early(s.free(), freeAt(t.EarlyPercent, limit))
 		}
@@ -67,25 +66,21 @@ func (t Thresholds) judge(s sample) probes.Observation {
 	return o
 }
 
-// freeThreshold returns the number of free tasks below which the host is
-// Degraded, as a text, and what a good sample needs.
-func (t Thresholds) freeThreshold(limit float64) (threshold float64, text, clears string) {
-	threshold = t.freeTasks(limit)
-	factor := max(1, t.ClearFactor)
-	if threshold > freeAt(t.UsedPercent, limit) {
-		return threshold, fmt.Sprintf("%.0f free", threshold), fmt.Sprintf("above %.0f free", threshold*factor)
-	}
-	return threshold, trend.PercentText(t.UsedPercent), "below " + trend.ShareText(max(0, 100-(100-t.UsedPercent)*factor), 100) + " used"
-}
-
 // fewTasks is the number of free tasks below which the host is Degraded, where that comes
 // before UsedPercent: a pod that starts may take some hundred. It counts as at most a
 // quarter of the limit, so that a host with a small limit is not Degraded for ever.
 const fewTasks = 1000
 
-// freeTasks is freeThreshold without its texts.
-func (t Thresholds) freeTasks(limit float64) float64 {
-	return max(freeAt(t.UsedPercent, limit), min(fewTasks, math.Floor(limit/4)))
+// enough returns how many tasks must be free, as a text, and what a good sample needs.
+func (t Thresholds) enough(limit float64) (enough trend.Limit, text, clears string) {
+	factor, few := max(1, t.ClearFactor), min(fewTasks, math.Floor(limit/4))
+	enough.Amount = freeAt(t.UsedPercent, limit)
+	text, clears = trend.PercentText(t.UsedPercent), "below "+trend.ShareText(max(0, 100-(100-t.UsedPercent)*factor), 100)+" used"
+	if few > enough.Amount {
+		enough.Amount, text, clears = few, fmt.Sprintf("%.0f free", few), fmt.Sprintf("above %.0f free", few*factor)
+	}
+	enough.Clear = enough.Amount * factor
+	return enough, text, clears
 }
 
 // freeAt returns the number of free tasks below which at least usedPercent of the
