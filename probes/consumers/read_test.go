@@ -285,3 +285,16 @@ func TestFarSampleAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+func BenchmarkRead(b *testing.B) {
+	b.ReportAllocs()
+	processes := 0
+	for b.Loop() {
+		s, err := NewReader(probetest.HostAt("/")).Read(Soon, sinceBoot())
+		if err != nil {
+			b.Fatal(err)
+		}
+		processes = len(s.Processes)
+	}
+	b.ReportMetric(float64(processes), "processes")
+}
