@@ -48,7 +48,12 @@ const plausiblePace = 10_000
 // judge says what a sample means.
 func (t Thresholds) judge(s sample) probes.Observation {
 	limit := float64(s.limit)
-	enough, thresholdText, clears := t.enough(limit)
+	enough, byFew := t.enough(limit)
+	thresholdText := trend.PercentText(t.UsedPercent)
+	clears := "below " + trend.ShareText(max(0, 100-(100-t.UsedPercent)*max(1, t.ClearFactor)), 100) + " used"
+	if byFew {
+		thresholdText, clears = trend.ItemsText(enough.Amount)+" free", "above "+trend.ItemsText(enough.Clear)+" free"
+	}
 	o := enough.Observe(s.free(), probes.PIDPressure, "PIDs", "")
 	o.Clears = clears
 	if o.Level == probes.OK {
@@ -71,16 +76,11 @@ func (t Thresholds) judge(s sample) probes.Observation {
 // quarter of the limit, so that a host with a small limit is not Degraded for ever.
 const fewTasks = 1000
 
-// enough returns how many tasks must be free, as a text, and what a good sample needs.
-func (t Thresholds) enough(limit float64) (enough trend.Limit, text, clears string) {
-	factor, few := max(1, t.ClearFactor), min(fewTasks, math.Floor(limit/4))
-	enough.Amount = freeAt(t.UsedPercent, limit)
-	text, clears = trend.PercentText(t.UsedPercent), "below "+trend.ShareText(max(0, 100-(100-t.UsedPercent)*factor), 100)+" used"
-	if few > enough.Amount {
-		enough.Amount, text, clears = few, fmt.Sprintf("%.0f free", few), fmt.Sprintf("above %.0f free", few*factor)
-	}
-	enough.Clear = enough.Amount * factor
-	return enough, text, clears
+// enough returns how many tasks must be free. byFew says that these are not what UsedPercent leaves.
+func (t Thresholds) enough(limit float64) (enough trend.Limit, byFew bool) {
+	part, few := freeAt(t.UsedPercent, limit), min(fewTasks, math.Floor(limit/4))
+	most := max(part, few)
+	return trend.Limit{Amount: most, Clear: most * max(1, t.ClearFactor)}, few > part
 }
 
 // freeAt returns the number of free tasks below which at least usedPercent of the

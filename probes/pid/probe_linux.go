@@ -42,7 +42,7 @@ func (p *Probe) Measures(all []probes.Measure) []probes.Measure {
 		return all
 	}
 	t, limit := &p.thresholds, float64(p.newest.limit)
-	enough, _, _ := t.enough(limit)
+	enough, _ := t.enough(limit)
 	free := probes.Measure{Name: "free_tasks", Unit: probes.Items, Value: p.newest.free(), Degraded: enough.Amount, Clear: enough.Clear}
 	if t.CriticalUsedPercent > 0 {
 		free.Critical = freeAt(t.CriticalUsedPercent, limit)
