@@ -95,8 +95,8 @@ func (l *loop) run(ctx context.Context) error {
 		l.startProbe(ctx, c)
 	}
 	l.policy.Ask(true)
-	l.heartbeat = newHeartbeat(l.cfg.Heartbeat.Duration)
-	defer func() { l.heartbeat.Stop() }()
+	l.heartbeat = time.NewTimer(l.untilHeartbeat())
+	defer l.heartbeat.Stop()
 	for {
 		var in decide.Inputs
 		select {
@@ -119,7 +119,7 @@ func (l *loop) run(ctx context.Context) error {
 		case r := <-l.outbox.Results:
 			in.Written = l.observeResult(r)
 		case <-l.heartbeat.C:
-			l.heartbeat.Reset(pace.Jittered(l.cfg.Heartbeat.Duration))
+			l.heartbeat.Reset(l.untilHeartbeat())
 			in.Refresh = true
 			l.outbox.AllowRepeat()
 			l.policy.Ask(l.state.IsKeepFailing())
@@ -131,8 +131,7 @@ func (l *loop) run(ctx context.Context) error {
 			before := l.cfg.Heartbeat
 			l.reload(ctx, r.cfg)
 			if l.cfg.Heartbeat != before { // or a file that keeps changing would put it off
-				l.heartbeat.Stop()
-				l.heartbeat = newHeartbeat(l.cfg.Heartbeat.Duration)
+				l.heartbeat.Reset(l.untilHeartbeat())
 			}
 		}
 		l.followLabels(ctx)
@@ -172,7 +171,7 @@ func (l *loop) evaluate(in decide.Inputs) {
 		l.outbox.Put(l.newest.Node, *d.Desired)
 	}
 	if !d.Adopted.IsZero() {
-		l.heartbeat.Reset(pace.Jittered(l.cfg.Heartbeat.Duration) - l.Now().Sub(d.Adopted))
+		l.heartbeat.Reset(l.untilHeartbeat() - l.Now().Sub(d.Adopted))
 	}
 	l.probes.Decided(&l.state)
 	l.metrics.Decided(l.deciderPolicy, &l.state, l.Now())
@@ -365,11 +364,10 @@ func (l *loop) startProbe(ctx context.Context, c config.Condition) {
 	l.probes.Start(ctx, c, l.state.Level(c.Name))
 }
 
-func newHeartbeat(period time.Duration) *time.Timer {
-	if period == 0 {
-		timer := time.NewTimer(time.Hour)
-		timer.Stop()
-		return timer
-	}
-	return time.NewTimer(pace.Jittered(period))
+// never is when there is a heartbeat where a file asks for none.
+const never = 100 * 365 * 24 * time.Hour
+
+// untilHeartbeat is the time from one heartbeat to the next.
+func (l *loop) untilHeartbeat() time.Duration {
+	return pace.Jittered(cmp.Or(l.cfg.Heartbeat.Duration, never))
 }

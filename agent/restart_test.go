@@ -13,8 +13,11 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// restarted is a client whose Node had its heartbeat two minutes ago: all is well.
-type restarted struct{ *client }
+// restarted is a client whose Node had its heartbeat some time ago: all is well.
+type restarted struct {
+	*client
+	told time.Duration // ago
+}
 
 const toldBefore = 2 * time.Minute
 
@@ -23,11 +26,11 @@ func (c *restarted) Watch(ctx context.Context, nodes chan<- *taints.Node) error 
 	for _, name := range config.Default().Names() {
 		node.Conditions = append(node.Conditions, taints.NodeCondition{
 			Type: decide.ConditionType(name), Status: taints.ConditionFalse, Reason: "Seen", Message: "another value",
-			LastHeartbeatTime: time.Now().Add(-toldBefore),
+			LastHeartbeatTime: time.Now().Add(-c.told),
 		})
 	}
 	repair := describe.Repair{}.Node(decide.RepairType, time.Now())
-	repair.LastHeartbeatTime = time.Now().Add(-toldBefore)
+	repair.LastHeartbeatTime = time.Now().Add(-c.told)
 	node.Conditions = append(node.Conditions, repair)
 	select {
 	case nodes <- node:
@@ -42,7 +45,7 @@ func (c *restarted) Watch(ctx context.Context, nodes chan<- *taints.Node) error 
 func TestRestartGoesOnWithTheHeartbeat(t *testing.T) {
 	by := map[probes.Condition]*probe{}
 	a := &agent.Agent{
-		Config: config.Default(), Client: &restarted{}, Recorder: &agent.Told{},
+		Config: config.Default(), Client: &restarted{told: toldBefore}, Recorder: &agent.Told{},
 		NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] },
 	}
 	runAgent(t, a, by, func(t *testing.T, _ map[probes.Condition]*probe, c *client) {
@@ -58,6 +61,21 @@ func TestRestartGoesOnWithTheHeartbeat(t *testing.T) {
 		time.Sleep(time.Hour)
 		if got := c.count() - 1; got < 10 || got > 14 {
 			t.Errorf("%d heartbeats in an hour", got)
+		}
+	})
+}
+
+// Without heartbeats, one that stands on the Node brings none, not even by a clock that is ahead.
+func TestRestartWithoutHeartbeats(t *testing.T) {
+	cfg, by := config.Default(), map[probes.Condition]*probe{}
+	cfg.Heartbeat.Duration = 0
+	a := &agent.Agent{
+		Config: cfg, Client: &restarted{told: -900 * time.Millisecond}, Recorder: &agent.Told{},
+		NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] },
+	}
+	runAgent(t, a, by, func(t *testing.T, _ map[probes.Condition]*probe, c *client) {
+		if time.Sleep(time.Hour); c.count() > 1 {
+			t.Errorf("%d writes", c.count())
 		}
 	})
 }
