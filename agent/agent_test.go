@@ -212,7 +212,7 @@ func runInBubble(t *testing.T, a *agent.Agent, byCondition map[probes.Condition]
 		a.Log = log
 	}
 	if a.Slots == nil {
-		a.Slots = slots.Offline{Log: log}
+		a.Slots = slots.Rehearsed{Log: log}
 	}
 	a.Boot, a.Now = decide.Boot{ID: "boot", At: time.Now()}, time.Now
 	go func() { done <- a.Run(ctx, nil) }()

@@ -27,7 +27,7 @@ func newBenchLoop(b *testing.B) *loop {
 	begin := time.Now()
 	l := newLoop(&Agent{
 		Config: config.Default(), NewProbe: hostprobes.NewProbe(probes.Host{Root: "/", Proc: "/proc", Sys: "/sys"}),
-		Client: node.NewMemory("bench", slog.New(slog.DiscardHandler)), Slots: slots.Offline{}, Recorder: &Told{},
+		Client: node.NewMemory("bench", slog.New(slog.DiscardHandler)), Slots: slots.Rehearsed{}, Recorder: &Told{},
 		Log: slog.New(slog.DiscardHandler), Instance: "bench", Boot: decide.Boot{ID: "boot", At: begin}, Now: time.Now, Version: "bench",
 	}, nil)
 	l.newest = decide.Read(&taints.Node{Name: "bench", UID: "uid", ResourceVersion: "1"})

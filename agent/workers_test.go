@@ -46,7 +46,7 @@ func TestUnexpectedEndOfAWorkerEndsTheAgent(t *testing.T) {
 			}
 			offline := node.NewMemory("host", log)
 			a := &agent.Agent{
-				Config: config.Default(), Client: offline, Slots: slots.Offline{Log: log}, Recorder: &agent.Told{}, Log: log,
+				Config: config.Default(), Client: offline, Slots: slots.Rehearsed{Log: log}, Recorder: &agent.Told{}, Log: log,
 				NewProbe: func(c config.Condition) probes.Probe { return &probe{condition: c.Name, level: probes.OK} },
 				Boot:     decide.Boot{ID: "boot", At: time.Now()}, Now: time.Now, Instance: "test",
 			}

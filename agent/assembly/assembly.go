@@ -31,7 +31,7 @@ func New(ctx context.Context, o Options) (*agent.Agent, func(), error) {
 		Node: o.Node, HostIP: o.HostIP, Listen: o.Listen, Namespace: o.Namespace, Service: serviceName, DNSPods: o.DNSPods, Log: o.Log,
 	}
 	if o.DryRun == DryRunClient {
-		a.Client, a.Slots, a.Recorder = node.NewOverlay(node.NewMemory(o.Node, o.Log), o.Log), slots.Offline{Log: o.Log}, logRecorder{log: o.Log}
+		a.Client, a.Slots, a.Recorder = node.NewOverlay(node.NewMemory(o.Node, o.Log), o.Log), slots.Rehearsed{Log: o.Log}, logRecorder{log: o.Log}
 	} else {
 		client, err := connect(&o)
 		if err != nil {

@@ -8,40 +8,26 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// Offline is a fleet of one Node, for --dry-run=client.
-type Offline struct{ Log *slog.Logger }
-
-// Acquire logs, and gets a slot.
-func (s Offline) Acquire(context.Context, int, time.Duration, func(taints.Pair) bool) (bool, error) {
-	s.Log.Info("dry run: would take an eviction slot")
-	return true, nil
-}
-
-// Renew keeps the slot.
-func (Offline) Renew(context.Context) (bool, error) { return true, nil }
-
-// Release gives the slot back.
-func (Offline) Release(context.Context) error { return nil }
-
-// IsBeyond is false: the fleet of one Node always has a slot.
-func (Offline) IsBeyond(int) bool { return false }
-
-// Rehearsed are the eviction slots of --dry-run=server. A slot that the API
-// server would give counts as held until it is given back, although no other Node
-// sees that.
+// Rehearsed are the eviction slots of a dry run. A slot that the API server would give counts as
+// held until it is given back, although no other Node sees that.
 type Rehearsed struct {
-	Client // of a client whose writes are dry runs
+	Client // of a client whose writes are dry runs; nil: a fleet of one Node, which always has a slot
 	Log    *slog.Logger
 }
 
 // Acquire asks for a slot, which is not kept.
-func (s Rehearsed) Acquire(ctx context.Context, count int, cooldown time.Duration, evicts func(taints.Pair) bool) (bool, error) {
-	held, err := s.Client.Acquire(ctx, count, cooldown, evicts)
+func (s Rehearsed) Acquire(ctx context.Context, count int, cooldown time.Duration, evicts func(taints.Pair) bool) (held bool, err error) {
+	if held = s.Client == nil; !held {
+		held, err = s.Client.Acquire(ctx, count, cooldown, evicts)
+	}
 	if held {
 		s.Log.Info("dry run: would take an eviction slot")
 	}
 	return held, err
 }
+
+// IsBeyond asks the client.
+func (s Rehearsed) IsBeyond(count int) bool { return s.Client != nil && s.Client.IsBeyond(count) }
 
 // Renew keeps the slot.
 func (Rehearsed) Renew(context.Context) (bool, error) { return true, nil }

@@ -58,7 +58,7 @@ func (w *worker) start(ctx context.Context, name string) {
 	w.network.reset()
 	host := probes.Host{Root: w.host.Root, Proc: filepath.Join(w.host.Dir, "proc"), Sys: filepath.Join(w.host.Dir, "sys")}
 	a := &agent.Agent{
-		Config: cfg, Client: w.node, Slots: slots.Offline{Log: log}, Recorder: noEvents{}, Log: log,
+		Config: cfg, Client: w.node, Slots: slots.Rehearsed{Log: log}, Recorder: noEvents{}, Log: log,
 		Fleet: fleet.New(fleet.Options{
 			Node: name, Listen: netip.MustParseAddrPort("[::]:4808"), Namespace: "taintlet-system", Service: "taintlet", Source: endpoints{}, Log: log,
 		}),

@@ -114,7 +114,7 @@ func live(t *testing.T, day Day) (n *noted, host *Host) {
 		lives := &living{host: host, begin: begin}
 		n = &noted{Memory: node.NewMemory("host", log), begin: begin}
 		a := &agent.Agent{
-			Config: config.Default(), Client: n, Slots: slots.Offline{Log: log}, Recorder: n, Log: log,
+			Config: config.Default(), Client: n, Slots: slots.Rehearsed{Log: log}, Recorder: n, Log: log,
 			Instance: "test", Boot: decide.Boot{ID: "boot", At: begin}, Now: time.Now,
 			NewProbe: func(c config.Condition) probes.Probe {
 				switch c.Name {
