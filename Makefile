@@ -123,7 +123,7 @@ BENCH ?=
 
 .PHONY: bench
 bench: controlplane ## what taintlet costs beside node_exporter, and how soon it is beside a kubelet, into test/measure/bench/results (30 minutes; needs root); BENCH=--short to try it
-	go run ./test/measure/bench $(BENCH)
+	TAINTLET_BENCH='$(BENCH)' TAINTLET_REQUIRE=controlplane go test -count 1 -timeout 24h -v -run '^TestBench$$' ./test/measure/bench
 
 .PHONY: hotpaths
 hotpaths: ## the Go benchmarks of the agent as it is shipped into bin/hotpaths.txt, and what benchstat says of them and of the last results (10 minutes; BenchmarkRound needs root)

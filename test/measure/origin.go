@@ -1,4 +1,4 @@
-// Package measure has the programs that measure taintlet, a folder for each, and what
+// Package measure has the tests that measure taintlet, a folder for each, and what
 // they share: where and when something was measured, and files of results that can be
 // compared. Its own tests show what is promised of a whole cluster: how many Nodes evict
 // at the same time, with hundreds of agents in one process, and that a cleanup of a
@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -39,15 +38,6 @@ func Here(module string) Origin {
 // String is a sentence for the begin of a page of results.
 func (o Origin) String() string {
 	return fmt.Sprintf("%s, Linux %s, Kubernetes %s, commit %s. Load before the run: %s.", o.Machine, o.Kernel, o.Kubernetes, o.Commit, o.Load)
-}
-
-// Module returns the folder of the module in which this process was started.
-func Module() (string, error) {
-	out, err := exec.Command("go", "env", "GOMOD").Output() //nolint:noctx // it ends by itself
-	if err != nil {
-		return "", fmt.Errorf("find the module: %w", err)
-	}
-	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
 // machine says what this runs on.

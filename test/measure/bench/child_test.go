@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"bufio"
@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/taintlet/taintlet/test/measure"
 	"github.com/taintlet/taintlet/test/process"
 )
 
@@ -39,7 +38,7 @@ func runChild(name string, args []string, take func(numbers []uint64, stdin <-ch
 		number, err := strconv.ParseUint(arg, 10, 64)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-			return measure.ExitUsage
+			return 2
 		}
 		numbers = append(numbers, number)
 	}
@@ -49,9 +48,9 @@ func runChild(name string, args []string, take func(numbers []uint64, stdin <-ch
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-		return measure.ExitFailed
+		return 1
 	}
-	return measure.ExitOK
+	return 0
 }
 
 // inputLines yields a value for each line of the standard input, and is closed

@@ -1,23 +1,33 @@
-package main
+package bench
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/kubelet"
 	"github.com/taintlet/taintlet/test/measure"
 	"github.com/taintlet/taintlet/test/process"
 )
 
 const (
+	nodeName = "bench"
+	// graceful is how long the agent may take to end when asked.
+	graceful = 5 * time.Second
 	// kubeletPeriod is how often the eviction manager samples, and how often the
 	// kubelet writes its Node's status.
 	kubeletPeriod = 10 * time.Second
@@ -46,54 +56,117 @@ type latency struct {
 	Runs       []outcome
 }
 
-// measureLatencies returns what was measured, also when it fails.
-func measureLatencies(ctx context.Context, o *options) (all []latency, err error) {
-	s := &stage{}
-	defer func() { err = errors.Join(err, s.tearDown()) }()
-	if err := s.setUp(ctx, o); err != nil {
-		return nil, err
+// stage is what the measurements need: a control plane, a kubelet, and the
+// agent's binary and rights.
+type stage struct {
+	t       *testing.T
+	dir     string
+	cluster *cluster.Cluster
+	kubelet *kubelet.Kubelet
+	agent   string // path of the binary
+	memory  memoryPlan
+	tasks   tasksPlan
+}
+
+// newStage starts all but the agent.
+func newStage(t *testing.T, o *options) *stage {
+	t.Helper()
+	s := &stage{t: t, agent: o.agent, cluster: cluster.New(t, cluster.Options{})}
+	var err error
+	// In the cluster's folder, which is removed even if this process is killed.
+	s.dir, err = os.MkdirTemp(s.cluster.LogDir(), "bench-") //nolint:usetesting // as it says
+	must(t, err)
+	if s.agent == "" {
+		s.agent, err = process.BuildAgent(t.Context(), s.dir, process.BuildOptions{Release: true})
+		must(t, err)
 	}
+	must(t, s.cluster.GrantAsAgent(t.Context(), bed.User))
+	s.memory, err = planMemory()
+	must(t, err)
+	s.tasks, err = planTasks()
+	must(t, err)
+	s.kubelet, err = kubelet.Start(t.Context(), s.cluster, kubelet.Options{
+		NodeName: nodeName, Progress: os.Stderr,
+		EvictionHard: map[string]string{
+			"memory.available": strconv.FormatUint(s.memory.kubelet, 10),
+			"nodefs.available": strconv.Itoa(diskPercent) + "%",
+			"pid.available":    strconv.FormatUint(s.tasks.leastFit, 10),
+		},
+		EvictionPressureTransitionPeriod: time.Second,
+		KernelMemcgNotification:          o.notified,
+	})
+	must(t, err)
+	t.Cleanup(func() {
+		if err := s.kubelet.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	must(t, s.checkWorkingSet(t.Context()))
+	return s
+}
+
+// measureLatencies measures each subject.
+func measureLatencies(t *testing.T, o *options) (all []latency) {
+	s := newStage(t, o)
 	for _, u := range subjects() {
-		if !slices.Contains(o.only, u.name) {
-			continue
+		if slices.Contains(o.only, u.name) {
+			all = append(all, s.measure(u, o.runs))
 		}
-		l, err := s.measure(ctx, u, o.runs)
-		if err != nil {
-			return all, fmt.Errorf("%s: %w", u.name, err)
-		}
-		all = append(all, l)
 	}
-	return all, nil
+	return all
+}
+
+// startAgent starts the agent where the kubelet lives, and returns when it has
+// said on the Node that the host is fine.
+func (s *stage) startAgent() *process.Process {
+	s.t.Helper()
+	identity, err := s.cluster.Config(bed.User)
+	must(s.t, err)
+	file := filepath.Join(s.dir, "agent.yaml")
+	must(s.t, os.WriteFile(file, []byte(s.configuration()), 0o600))
+	a, err := s.kubelet.StartInside("the agent", process.Command(s.agent, "--node-name="+nodeName, "--kubeconfig="+cluster.Kubeconfig(s.t, identity),
+		"--listen=127.0.0.1:0", "--config="+file), filepath.Join(s.dir, "agent.log"))
+	must(s.t, err)
+	s.t.Cleanup(func() { _ = a.Kill() }) // it may have ended
+	_, err = s.cluster.WaitNode(s.t.Context(), nodeName, func(node *corev1.Node) bool {
+		healthy := 0
+		for _, condition := range node.Status.Conditions {
+			if strings.HasPrefix(string(condition.Type), "Host") && condition.Status == corev1.ConditionFalse {
+				healthy++
+			}
+		}
+		return healthy >= len(subjects()) && a.Err() == nil
+	})
+	if err != nil {
+		s.t.Fatalf("wait for the agent to find this host healthy: %v\n%s", err, a.Tail(10))
+	}
+	return a
 }
 
 // measure runs one subject.
-func (s *stage) measure(ctx context.Context, u subject, runs int) (l latency, err error) {
-	if err := s.memory.align(); err != nil {
-		return l, err
-	}
-	a, err := s.startAgent(ctx)
-	if err != nil {
-		return l, err
-	}
-	defer func() { err = errors.Join(err, a.Stop(graceful)) }()
+func (s *stage) measure(u subject, runs int) (l latency) {
+	s.t.Helper()
+	must(s.t, s.memory.align())
+	a := s.startAgent()
 	l.Title, l.Thresholds = u.title, s.describe(u)
 	for disturbed := 0; len(l.Runs) < runs; {
-		out, err := s.duel(ctx, u)
+		out, err := s.duel(s.t.Context(), u)
 		if errors.Is(err, errDisturbed) && disturbed < maxDisturbed {
 			disturbed++
 			measure.Say("run %d is begun again: %v", len(l.Runs)+1, err)
-			_, err = s.cluster.WaitNode(ctx, nodeName, u.clear)
+			_, err = s.cluster.WaitNode(s.t.Context(), nodeName, u.clear)
 			if err == nil {
 				continue
 			}
 		}
 		if err != nil {
-			return l, fmt.Errorf("run %d: %w\n%s\n%s", len(l.Runs)+1, err, a.Tail(10), s.kubelet.Tail(10))
+			s.t.Fatalf("%s, run %d: %v\n%s\n%s", u.title, len(l.Runs)+1, err, a.Tail(10), s.kubelet.Tail(10))
 		}
 		l.Runs = append(l.Runs, out)
 		measure.Say("%s, run %d of %d: taintlet %s, kubelet %s", u.title, len(l.Runs), runs, seconds(out.Own), seconds(out.Taint))
 	}
-	return l, nil
+	must(s.t, a.Stop(graceful))
+	return l
 }
 
 // describe says which thresholds are crossed.
