@@ -30,9 +30,8 @@ func (s swap) pattern() *regexp.Regexp {
 func periods() []swap {
 	var all []swap
 	for _, p := range []string{
-		"return 250 * time.Millisecond",
-		"return 100 * time.Millisecond",
-		"{ return time.Second",
+		"MinInterval: 250 * time.Millisecond",
+		"FollowUp: 100 * time.Millisecond",
 		"rereadEvery = 10 * time.Second",
 		"jitterPerSlice = 10 * time.Second",
 		"levelEventsEvery = time.Minute",
@@ -54,6 +53,7 @@ func periods() []swap {
 		all = append(all, swap{p, fmt.Sprintf("%s / %d", p, pace)})
 	}
 	return append(all,
+		swap{"n.MinInterval, n.FollowUp = time.Second, time.Second", fmt.Sprintf("n.MinInterval, n.FollowUp = time.Second / %[1]d, time.Second / %[1]d", pace)},
 		swap{"PenaltyHalfLife: decide.Duration{Duration: time.Hour", fmt.Sprintf("PenaltyHalfLife: decide.Duration{Duration: time.Hour / %d", pace)},
 		swap{"UnknownAfter: decide.Duration{Duration: 5 * time.Minute", fmt.Sprintf("UnknownAfter: decide.Duration{Duration: 5 * time.Minute / %d", pace)},
 		swap{"ClientRate = 10", fmt.Sprintf("ClientRate = 10 * %d", pace)},
