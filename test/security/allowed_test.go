@@ -1,7 +1,6 @@
 package security
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -66,11 +65,7 @@ func bigStatus() map[string]any {
 func makeBig(t *testing.T, c *cluster.Cluster, name string) {
 	t.Helper()
 	for subresource, object := range map[string]any{"": bigObject(), "status": bigStatus()} {
-		patch, err := json.Marshal(object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := bed.PatchNode(t.Context(), c.Client(), name, types.StrategicMergePatchType, string(patch), subresource); err != nil {
+		if err := bed.PatchNode(t.Context(), c.Client(), name, types.StrategicMergePatchType, marshal(t, object), subresource); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -100,11 +95,7 @@ func TestBigNode(t *testing.T) {
 	const name = "big"
 	c.Register(t, name)
 	makeBig(t, c, name)
-	identity := bed.AgentOf(t, c, name)
-	agent, err := apiserver.NewClient(identity, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	identity, agent := bed.AgentOf(t, c, name), agentOf(t, c, name)
 	begin := time.Now()
 	node, err := agent.Apply(t.Context(), apiserver.NodeOf(c.GetNode(t, name)), ours())
 	if err != nil {

@@ -38,11 +38,8 @@ func (s *scene) annotate(t *testing.T, values map[string]string) {
 			patched[key] = nil
 		}
 	}
-	text, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": patched}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.admin.CoreV1().Nodes().Patch(t.Context(), s.node, types.MergePatchType, text, metav1.PatchOptions{FieldManager: "attacker"}); err != nil {
+	text := marshal(t, map[string]any{"metadata": map[string]any{"annotations": patched}})
+	if _, err := s.admin.CoreV1().Nodes().Patch(t.Context(), s.node, types.MergePatchType, []byte(text), metav1.PatchOptions{FieldManager: "attacker"}); err != nil {
 		t.Fatalf("%.200v", err)
 	}
 }
@@ -165,11 +162,8 @@ func fillAnnotations(t *testing.T, c *scene) (attempts, denied int) {
 // fill puts that much on the Node. That there is no room for it is no failure: the
 // agent was quicker.
 func (s *scene) fill(part string, size int) {
-	text, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{ofAttacker + part: strings.Repeat("x", size)}}})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if _, err := s.admin.CoreV1().Nodes().Patch(s.t.Context(), s.node, types.MergePatchType, text, metav1.PatchOptions{}); err != nil {
+	text := marshal(s.t, map[string]any{"metadata": map[string]any{"annotations": map[string]string{ofAttacker + part: strings.Repeat("x", size)}}})
+	if _, err := s.admin.CoreV1().Nodes().Patch(s.t.Context(), s.node, types.MergePatchType, []byte(text), metav1.PatchOptions{}); err != nil {
 		s.t.Logf("fill: %.200v", err)
 	}
 }
@@ -292,9 +286,5 @@ func with(t *testing.T, record, value string, path ...string) string {
 		}
 		fields[path[0]] = json.RawMessage(with(t, inner, value, path[1:]...))
 	}
-	text, err := json.Marshal(fields)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return marshal(t, fields)
 }

@@ -2,7 +2,6 @@ package security
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -173,11 +172,7 @@ func fillNode(t *testing.T, s *fleet.Scene, name string) {
 	t.Helper()
 	nodes := kubelet(t, s.Cluster, name).CoreV1().Nodes()
 	patch := func(subresources []string, value map[string]any) error {
-		text, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = nodes.Patch(t.Context(), name, types.StrategicMergePatchType, text, metav1.PatchOptions{}, subresources...)
+		_, err := nodes.Patch(t.Context(), name, types.StrategicMergePatchType, []byte(marshal(t, value)), metav1.PatchOptions{}, subresources...)
 		return err
 	}
 	labels, prefix := map[string]string{}, strings.Repeat("x.", 115)+"example.com/"

@@ -35,9 +35,7 @@ func newForgedNode(t *testing.T, c *cluster.Cluster, name string) *forgedNode {
 	t.Helper()
 	c.Register(t, name)
 	host := fixtures.NewHost(t)
-	kubeconfig := "--kubeconfig=" + cluster.Kubeconfig(t, bed.AgentOf(t, c, name))
-	return &forgedNode{t: t, c: c, name: name, host: host, args: append(host.Flags(), kubeconfig,
-		"--config="+configFile(t, configuration), "--node-name="+name, "--listen=127.0.0.1:0")}
+	return &forgedNode{t: t, c: c, name: name, host: host, args: agentFlags(t, c, name, host, configuration)}
 }
 
 func (n *forgedNode) start() *bed.Agent {
@@ -71,11 +69,8 @@ func (n *forgedNode) waitFor(what string, holds func(*corev1.Node) bool) *corev1
 // which may do that and may not change a taint. It returns the Node as it then is.
 func (n *forgedNode) annotateAsKubelet(annotations map[string]string) *corev1.Node {
 	n.t.Helper()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	node, err := kubelet(n.t, n.c, n.name).CoreV1().Nodes().Patch(n.t.Context(), n.name, types.MergePatchType, patch, metav1.PatchOptions{})
+	patch := marshal(n.t, map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	node, err := kubelet(n.t, n.c, n.name).CoreV1().Nodes().Patch(n.t.Context(), n.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -212,9 +207,5 @@ func forgedRecord(t *testing.T, node *corev1.Node, owned []string) string {
 		t.Fatal(err)
 	}
 	forged["owned"] = append(slices.Clone(owned), ownedBy(node)...)
-	text, err := json.Marshal(forged)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return marshal(t, forged)
 }

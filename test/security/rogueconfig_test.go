@@ -32,8 +32,7 @@ func TestRogueConfigurationSetsNoOtherTaint(t *testing.T) {
 			c.SetTaints(t, node, dedicated)
 			host := fixtures.NewHost(t)
 			rules := "rules:\n- {condition: MemoryPressure, level: Degraded, taint: " + rogue.taint + "}\n"
-			a := bed.StartAgent(t, program.Path(t), append(host.Flags(), "--kubeconfig="+cluster.Kubeconfig(t, bed.AgentOf(t, c, node)),
-				"--config="+configFile(t, configuration+rules), "--node-name="+node, "--listen=127.0.0.1:0")...)
+			a := bed.StartAgent(t, program.Path(t), agentFlags(t, c, node, host, configuration+rules)...)
 			host.Memory(2)
 			a.WaitLog(`msg="condition changed" condition=MemoryPressure .*to=Degraded`)
 			if rogue.isRefused {

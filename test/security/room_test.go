@@ -1,7 +1,6 @@
 package security
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -53,13 +52,28 @@ func TestBoundsLeaveRoom(t *testing.T) {
 	applyTo(t, c, name, none(most()))
 }
 
+// What the agent has to say may be longer than the policies let pass: 32 paths of
+// up to 4096 bytes. Its write is allowed all the same.
+func TestLongMessagePasses(t *testing.T) {
+	c := denying.Require(t)
+	const name = "talkative"
+	c.Register(t, name)
+	agent := agentOf(t, c, name)
+	long := letters(32 * 4096)
+	desired := taints.Desired{Conditions: []taints.NodeCondition{{Type: "HostDiskPressure", Status: taints.ConditionUnknown, Reason: "StatfsBlocked", Message: long}}}
+	node, err := agent.Apply(t.Context(), apiserver.NodeOf(c.GetNode(t, name)), desired)
+	if err != nil {
+		t.Errorf("%.300s", err.Error())
+	}
+	if err := agent.Announce(t.Context(), node, "Try", long); err != nil {
+		t.Errorf("%.300s", err.Error())
+	}
+}
+
 // applyTo writes as the agent of the Node does.
 func applyTo(t *testing.T, c *cluster.Cluster, name string, desired taints.Desired) {
 	t.Helper()
-	agent, err := apiserver.NewClient(bed.AgentOf(t, c, name), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := agentOf(t, c, name)
 	for {
 		_, err := agent.Apply(t.Context(), apiserver.NodeOf(c.GetNode(t, name)), desired)
 		if errors.Is(err, apiserver.ErrOvertaken) {
@@ -127,12 +141,9 @@ func TestMoreManagersThanTheAPIServerKeeps(t *testing.T) {
 	const name, merged = "managed", "ancient-changes"
 	c.Register(t, name)
 	for i := range 15 {
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{fmt.Sprint("label-", i): "x", "shared": fmt.Sprint(i)}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		patch := marshal(t, map[string]any{"metadata": map[string]any{"labels": map[string]any{fmt.Sprint("label-", i): "x", "shared": fmt.Sprint(i)}}})
 		manager := metav1.PatchOptions{FieldManager: fmt.Sprint("manager-", i)}
-		if _, err := c.Client().CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, patch, manager); err != nil {
+		if _, err := c.Client().CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, []byte(patch), manager); err != nil {
 			t.Fatal(err)
 		}
 		desired := ours()
@@ -151,11 +162,8 @@ func TestMoreManagersThanTheAPIServerKeeps(t *testing.T) {
 		}
 		forged = append(forged, entry)
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"managedFields": forged}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = bed.PatchNode(t.Context(), bed.Client(t, bed.AgentOf(t, c, name)), name, types.MergePatchType, string(patch))
+	patch := marshal(t, map[string]any{"metadata": map[string]any{"managedFields": forged}})
+	err := bed.PatchNode(t.Context(), bed.Client(t, bed.AgentOf(t, c, name)), name, types.MergePatchType, patch)
 	if err == nil || !strings.Contains(err.Error(), "adds nothing to the managedFields") {
 		t.Errorf("the merged entry is forged: %v", err)
 	}

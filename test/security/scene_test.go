@@ -99,6 +99,12 @@ func configFile(t *testing.T, text string) string {
 	return path
 }
 
+// agentFlags are those of an agent with the token of its Node's pod.
+func agentFlags(t *testing.T, c *cluster.Cluster, node string, host *fixtures.Host, config string) []string {
+	t.Helper()
+	return append(host.Flags(), "--kubeconfig="+cluster.Kubeconfig(t, bed.AgentOf(t, c, node)), "--config="+configFile(t, config), "--node-name="+node, "--listen=127.0.0.1:0")
+}
+
 // start starts an agent with the environment that the chart gives it, and waits
 // until it has read its configuration. Without an API server it is a dry run.
 func (s *scene) start(t *testing.T, node, config string, as *rest.Config) *bed.Agent {

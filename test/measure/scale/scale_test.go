@@ -78,8 +78,8 @@ const (
 
 // stage is the cluster with everything on it.
 type stage struct {
-	t       *testing.T // or the part of it that runs
-	ctx     context.Context
+	t       *testing.T      // or the part of it that runs
+	ctx     context.Context //nolint:containedctx // that of a run, which has a limit
 	options *options
 	folder  string
 	program string // kubectl-taintlet
