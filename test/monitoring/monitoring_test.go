@@ -103,17 +103,14 @@ type rule struct {
 
 func rules(t *testing.T) (all []rule) {
 	t.Helper()
-	text, err := os.ReadFile(folder + "rules.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := read(t, folder+"rules.yaml")
 	var file struct {
 		Groups []struct {
 			Name  string
 			Rules []rule
 		}
 	}
-	if err := yaml.UnmarshalStrict(text, &file); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(text), &file); err != nil {
 		t.Fatal(err)
 	}
 	for _, group := range file.Groups {
@@ -216,17 +213,14 @@ func checkDocumented(t *testing.T, i *incident) {
 	if out, err := lint.CombinedOutput(); err != nil {
 		t.Errorf("promtool check metrics: %v\n%s", err, out)
 	}
-	page, err := os.ReadFile("../../docs/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := read(t, "../../docs/metrics.md")
 	series, err := i.prometheus.Query(`count by (__name__) ({__name__=~"taintlet_.*"})`, i.end)
 	if err != nil || len(series) == 0 {
 		t.Fatalf("the metrics: %v (%v)", series, err)
 	}
 	for _, s := range series {
 		name := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(s.Labels["__name__"], "")
-		if !strings.Contains(string(page), "`"+name+"`") {
+		if !strings.Contains(page, "`"+name+"`") {
 			t.Errorf("docs/metrics.md lacks %s", name)
 		}
 	}
@@ -236,11 +230,8 @@ func checkDocumented(t *testing.T, i *incident) {
 // node whose memory, tasks or disk the incident changed, or that finds a healthy node to be
 // in more trouble.
 func checkThresholds(t *testing.T, i *incident) {
-	page, err := os.ReadFile("../../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(page), "\n## Find your thresholds\n")
+	page := read(t, "../../docs/configuration.md")
+	_, section, _ := strings.Cut(page, "\n## Find your thresholds\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	queries := regexp.MustCompile("(?s)```promql\n(.*?)\n```").FindAllStringSubmatch(section, -1)
 	if len(queries) < 6 {
@@ -341,12 +332,9 @@ func TestDashboardsLinkToOneAnother(t *testing.T) {
 // Each alert says how bad it is, what happened, and where to read what to do.
 func TestAlertsHaveRunbooks(t *testing.T) {
 	const page = "https://github.com/taintlet/taintlet/blob/main/docs/troubleshooting.md#"
-	text, err := os.ReadFile("../../docs/troubleshooting.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := read(t, "../../docs/troubleshooting.md")
 	anchors := map[string]bool{}
-	for _, heading := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllStringSubmatch(string(text), -1) {
+	for _, heading := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllStringSubmatch(text, -1) {
 		anchor := regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(heading[1]), "")
 		anchors[strings.ReplaceAll(anchor, " ", "-")] = true
 	}
@@ -371,11 +359,7 @@ func TestAlertsAreDocumented(t *testing.T) {
 	for _, r := range rules(t) {
 		table += "| `" + r.Alert + "` | " + r.Labels["severity"] + " | " + r.For + " | " + named.Replace(r.Annotations["summary"]) + " |\n"
 	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, hasBegin := strings.Cut(string(text), begin)
+	before, rest, hasBegin := strings.Cut(read(t, page), begin)
 	_, after, hasEnd := strings.Cut(rest, end)
 	if !hasBegin || !hasEnd {
 		t.Fatalf("%s has no table of the alerts", page)
@@ -385,11 +369,8 @@ func TestAlertsAreDocumented(t *testing.T) {
 
 // Helm reads no file beside the chart, so the chart has a copy.
 func TestChartHasTheRules(t *testing.T) {
-	rules, err := os.ReadFile(folder + "rules.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if copied, err := os.ReadFile("../../deploy/helm/taintlet/rules.yaml"); err != nil || string(copied) != string(rules) {
+	rules := read(t, folder+"rules.yaml")
+	if copied, err := os.ReadFile("../../deploy/helm/taintlet/rules.yaml"); err != nil || string(copied) != rules {
 		t.Errorf("deploy/helm/taintlet/rules.yaml is not deploy/monitoring/rules.yaml (%v): run make manifests", err)
 	}
 }
@@ -402,12 +383,9 @@ func TestRules(t *testing.T) {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
-	tests, err := os.ReadFile(folder + "rules_test.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tests := read(t, folder+"rules_test.yaml")
 	for _, r := range rules(t) {
-		if !strings.Contains(string(tests), "alertname: "+r.Alert+"\n    exp_alerts:\n") {
+		if !strings.Contains(tests, "alertname: "+r.Alert+"\n    exp_alerts:\n") {
 			t.Errorf("no unit test in which %s fires", r.Alert)
 		}
 	}

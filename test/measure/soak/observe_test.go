@@ -1,7 +1,6 @@
 package soak
 
 import (
-	"os"
 	"testing"
 )
 
@@ -37,36 +36,5 @@ func TestSeries(t *testing.T) {
 	}
 	if one := s.complete(sample{Threads: 3}); one.Goroutines != 31 || one.Heap != 3<<20 || one.Threads != 3 {
 		t.Errorf("%+v", one)
-	}
-}
-
-// What is seen of a process is what that holds: this test's own.
-func TestObserve(t *testing.T) {
-	before, err := observe(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept := make([]byte, 32<<20)
-	for i := range kept {
-		kept[i] = 1
-	}
-	var files []*os.File
-	for range 20 {
-		f, err := os.Open(os.DevNull)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close() //nolint:errcheck // nothing was written
-		files = append(files, f)
-	}
-	after, err := observe(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if grown := int64(after.Anon) - int64(before.Anon); grown < int64(len(kept)) || after.RSS < after.Anon {
-		t.Errorf("%d bytes more were seen of %d, RSS %d", grown, len(kept), after.RSS)
-	}
-	if more := after.Descriptors - before.Descriptors; more < len(files)-5 || before.Threads == 0 {
-		t.Errorf("%d descriptors more were seen of %d, %d threads", more, len(files), before.Threads)
 	}
 }
