@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +17,10 @@ import (
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/hosts"
+	"github.com/taintlet/taintlet/test/process"
 )
+
+var plugin = process.SharedProgram{Build: process.BuildPlugin}
 
 const (
 	// patience is how long anything is waited for. The machine is emulated, and slow.
@@ -59,6 +63,8 @@ func TestIncidents(t *testing.T) {
 		t.Skip("needs QEMU and mmdebstrap, with root: run `make hosts`, or set TAINTLET_REQUIRE=controlplane,hosts")
 	}
 	table := readTable(t)
+	t.Cleanup(plugin.Remove)
+	_ = plugin.Path(t) // it takes no time of the first incident
 	for _, release := range releases() {
 		t.Run(release.Name, func(t *testing.T) {
 			h := start(t, release)
@@ -113,18 +119,20 @@ func befall(t *testing.T, h *hosts.Host, i incident, r *result) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 	defer cancel()
 	wait(t, h, time.Now(), "the Node is healthy", isHealthy)
-	restarts, began := restartsOf(t, h), time.Now()
+	restarts, before := restartsOf(t, h), run(t, h, changes+" | wc -l")
+	began := time.Now()
 	run(t, h, i.start)
 	if i.do != nil {
 		if err := i.do(ctx, h); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if i.want.taint != "" {
+	if i.want.condition != "" {
 		r.words, r.taintlet = judge(t, h, began, i.want)
 	}
 	r.kubelet = last(t, h, began, i)
 	if i.want.taint != "" {
+		toldByEventAndStatus(t, h, began, i.want)
 		staysTainted(t, h, began.Add(r.taintlet), i.want.taint)
 	}
 	if i.kill != "" {
@@ -140,8 +148,13 @@ func befall(t *testing.T, h *hosts.Host, i incident, r *result) {
 	}
 	ended := time.Now()
 	healthy := wait(t, h, ended, "the Node is healthy again", isHealthy)
-	if i.want.taint == "" {
-		r.words = noTaint(t, h, began)
+	if i.want.taint != "" {
+		toldByLog(t, h, before, i.want)
+	} else {
+		r.words = strings.TrimPrefix(r.words+"; ", "; ") + noTaint(t, h, began)
+	}
+	if text := run(t, h, crashes); strings.TrimSpace(text) != "" {
+		t.Errorf("taintlet crashed: %s", text)
 	}
 	if now := restartsOf(t, h); now != restarts && !i.restarts {
 		t.Errorf("taintlet's container was restarted %d times", now-restarts)
@@ -150,13 +163,15 @@ func befall(t *testing.T, h *hosts.Host, i incident, r *result) {
 }
 
 // judge waits for the taint, and for a condition with all that is wanted: the culprit may
-// be known a moment later than the rest.
+// be known a moment later than the rest. It returns no time without a taint.
 func judge(t *testing.T, h *hosts.Host, began time.Time, w want) (words string, after time.Duration) {
 	t.Helper()
-	tainted := wait(t, h, began, "the Node has "+w.taint, hasTaint(w.taint))
-	told := wait(t, h, began, fmt.Sprintf("%s is True for %v with %q", w.condition, w.reasons, w.words), func(node *corev1.Node) bool {
+	if w.taint != "" {
+		after = wait(t, h, began, "the Node has "+w.taint, hasTaint(w.taint)).At.Sub(began)
+	}
+	told := wait(t, h, began, fmt.Sprintf("%s is bad for %v with %q", w.condition, w.reasons, w.words), func(node *corev1.Node) bool {
 		condition := cluster.Condition(node, w.condition)
-		return condition != nil && condition.Status == corev1.ConditionTrue && slices.Contains(w.reasons, condition.Reason) &&
+		return condition != nil && (condition.Status == corev1.ConditionTrue) == (w.taint != "") && slices.Contains(w.reasons, condition.Reason) &&
 			!slices.ContainsFunc(w.words, func(part string) bool { return !strings.Contains(condition.Message, part) })
 	})
 	condition := cluster.Condition(told.Node, w.condition)
@@ -165,11 +180,51 @@ func judge(t *testing.T, h *hosts.Host, began time.Time, w want) (words string, 
 			t.Errorf("%q is in %s: %s", part, condition.Reason, condition.Message)
 		}
 	}
-	after = tainted.At.Sub(began)
+	if held := regexp.MustCompile(`(?:took|has)[a-z ]* (?:[3-9]|\d\d)(?:\.\d+)? [GT]iB`).FindString(condition.Message); held != "" {
+		t.Errorf("%q is more than the machine has: %s", held, condition.Message)
+	}
 	if w.within > 0 && after > w.within {
 		t.Errorf("tainted after %s, want %s at most", after, w.within)
 	}
 	return condition.Reason + ": " + condition.Message, after
+}
+
+// toldByEventAndStatus fails the test if no Event since then tells of the taint, or if
+// kubectl taintlet does not show what the condition says.
+func toldByEventAndStatus(t *testing.T, h *hosts.Host, began time.Time, w want) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := h.Cluster.WaitEvent(ctx, "Node", hosts.NodeName, string(w.condition)+"Degraded", func(event *corev1.Event) bool {
+		return !event.LastTimestamp.Time.Before(began.Truncate(time.Second)) && strings.Contains(event.Message, w.taint)
+	}); err != nil {
+		t.Error(err)
+	}
+	status, err := process.Output(ctx, t.TempDir(), nil, plugin.Path(t), "status", "--kubeconfig="+cluster.Kubeconfig(t, h.Cluster.Admin()))
+	for _, part := range append([]string{strings.TrimPrefix(string(w.condition), "Host"), w.taint}, w.words...) {
+		if !strings.Contains(status, part) {
+			t.Errorf("%q is not in the status: %v\n%s", part, err, status)
+		}
+	}
+}
+
+const (
+	// changes prints the lines of the agent's log about levels, and crashes those that Go's runtime
+	// wrote, which are not of the agent's form.
+	changes = `cat /var/log/pods/taintlet-system*/*/*.log | grep 'msg="condition changed"'`
+	crashes = `cat /var/log/pods/taintlet-system*/*/*.log | grep -E ' F (panic|fatal error|runtime): ' || true`
+)
+
+// toldByLog fails the test if the log has no line about a level after the first ones.
+func toldByLog(t *testing.T, h *hosts.Host, first string, w want) {
+	t.Helper()
+	lines := run(t, h, changes+" | tail -n +$(( "+strings.TrimSpace(first)+" + 1 ))")
+	for line := range strings.Lines(lines) {
+		if strings.Contains(line, " from=OK to=") && strings.Contains(line, "taint="+w.taint) {
+			return
+		}
+	}
+	t.Errorf("no line of the log tells of %s:\n%s", w.taint, lines)
 }
 
 // staysTainted fails the test if the Node has been without the taint since then.
@@ -213,13 +268,15 @@ func noTaint(t *testing.T, h *hosts.Host, began time.Time) (words string) {
 	return fmt.Sprintf("%s came %.0f s after the start", found.Node.Spec.Taints[ours].Key, found.At.Sub(began).Seconds())
 }
 
-func run(t *testing.T, h *hosts.Host, script string) {
+func run(t *testing.T, h *hosts.Host, script string) (output string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if out, err := h.Run(ctx, script); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	output, err := h.Run(ctx, script)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
 	}
+	return output
 }
 
 // end is run, again where the machine could start no program for half a minute.
@@ -264,7 +321,7 @@ func rescue(t *testing.T, h *hosts.Host) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
 	_ = h.SetCable(true)
-	logs, err := h.Run(ctx, "tail -n 30 /var/log/pods/taintlet-system*/*/*.log; "+mendDisk+"; rm -f /var/lib/kubelet/ballast")
+	logs, err := h.Run(ctx, "tail -n 30 /var/log/pods/taintlet-system*/*/*.log; journalctl --no-pager -n 40 -p warning; journalctl --no-pager -n 20 -u containerd; "+mendDisk+"; rm -f /var/lib/kubelet/ballast")
 	t.Logf("the agent's log: %v\n%s", err, logs)
 	if err := reboot(ctx, h); err != nil {
 		t.Logf("reboot: %v", err)

@@ -2,12 +2,15 @@ package hosts_test
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/hosts"
+	"github.com/taintlet/taintlet/test/kubelet"
 )
 
 // incident is what happens to a machine, and what is right to say of it.
@@ -32,7 +35,7 @@ type incident struct {
 
 // want is what taintlet has to say. Without a taint no taint of its own may appear.
 type want struct {
-	condition corev1.NodeConditionType
+	condition corev1.NodeConditionType // empty: of no condition
 	reasons   []string
 	taint     string
 	words     []string // parts of the message
@@ -55,6 +58,14 @@ while True:
     else:
         time.sleep(0.05)
 `
+	// shareMemory forks before it takes more: six processes have the same 600 MiB.
+	shareMemory = `
+import os
+shared = b"x" * (600 << 20)
+for _ in range(5):
+    if os.fork() == 0:
+        break
+` + holdMemory
 	forkUntilRefused = `
 import os, time
 while True:
@@ -86,15 +97,30 @@ func unit(name, program, arguments string) string {
 
 const fillDisk = `fallocate -l $(( ($(stat -f -c '%a * %S' /var/lib/kubelet)) * 96 / 100 )) /var/lib/kubelet/ballast && sync`
 
-// failDisk replaces the disk of kubelet and containerd by one that answers all with an error.
-const failDisk = `dmsetup suspend --nolockfs state && dmsetup load state --table "0 $(blockdev --getsz /dev/vdc) error" && dmsetup resume state
-echo x > /var/lib/kubelet/noticed || true`
+// replaceDisk puts another target of the device mapper below the file system of kubelet and
+// containerd, and writes to it.
+func replaceDisk(target string) string {
+	return `dmsetup suspend --nolockfs state; dmsetup load state --table "0 $(blockdev --getsz /dev/vdc) ` + target + `"; dmsetup resume state
+timeout 1 sh -c "echo x > /var/lib/kubelet/noticed" || true`
+}
 
+// mendDisk puts the disk itself there again.
 const mendDisk = `dmsetup suspend --nolockfs state; dmsetup load state --table "0 $(blockdev --getsz /dev/vdc) linear /dev/vdc 0"; dmsetup resume state`
 
+// rightClock sets the clock to the one that keeps running when the machine is off.
+const rightClock = "date -s @$(cat /sys/class/rtc/rtc0/since_epoch)"
+
 // killAgent kills taintlet and returns when another process of it runs.
-const killAgent = `before=$(pidof taintlet) && kill -KILL $before
+func killAgent(kill string) string {
+	return `before=$(pidof taintlet) && ` + kill + `
 until after=$(pidof taintlet) && [ "$after" != "$before" ]; do sleep 0.2; done`
+}
+
+const (
+	killed = "kill -KILL $before"
+	// killedByKernel lets the OOM killer choose the agent.
+	killedByKernel = "echo 1000 > /proc/$before/oom_score_adj && echo f > /proc/sysrq-trigger"
+)
 
 func incidents() []incident {
 	const (
@@ -113,6 +139,11 @@ func incidents() []incident {
 		condition: "HostDiskPressure", taint: diskTaint, reasons: []string{"SpaceLow"},
 		words: []string{"kubelet", "/dev/mapper/state", "ext4"}, not: []string{"/scratch"},
 	}
+	dead := want{
+		condition: "HostDiskPressure", taint: diskTaint,
+		reasons: []string{"FileSystemReadOnly", "FileSystemShutDown", "FileSystemFailed", "WriteFailed"}, words: []string{"/dev/mapper/state"}, not: []string{"/scratch"},
+	}
+	slow := want{condition: "HostDiskPressure", taint: diskTaint, reasons: []string{"WriteSlow", "WriteBlocked"}, words: dead.words, not: dead.not}
 	return []incident{
 		{
 			name: "the default route is removed", start: "ip route del default",
@@ -144,26 +175,21 @@ func incidents() []incident {
 			name: "the machine stands still for 10 s", do: standStill(10 * time.Second), lasts: 40 * time.Second,
 		},
 		{
-			name: "the agent is killed", start: killAgent, lasts: 20 * time.Second, restarts: true,
+			name: "the agent is killed", start: killAgent(killed), lasts: 20 * time.Second, restarts: true,
 		},
 		{
 			name: "the agent is killed while a unit holds the memory", start: unit("hog", holdMemory, "75"),
-			do: taintedThen(memoryTaint, func(ctx context.Context, h *hosts.Host) error {
-				_, err := h.Run(ctx, killAgent)
-				return err
-			}),
+			do:   taintedThen(memoryTaint, script(killAgent(killed))),
 			want: memory, lasts: 10 * time.Second, restarts: true, end: "systemctl stop hog",
 		},
 		{
-			name: "a crash of the kernel while the kubelet's disk is full", start: fillDisk, do: taintedThen(diskTaint, reboot),
+			name: "a crash of the kernel while the kubelet's disk is full", start: fillDisk, do: taintedThen(diskTaint, func(ctx context.Context, h *hosts.Host) error {
+				return errors.Join(script("sync -f /var/log")(ctx, h), reboot(ctx, h)) // the log is compared later
+			}),
 			want: full, restarts: true, end: "rm -f /var/lib/kubelet/ballast",
 		},
 		{
-			name: "the kubelet's disk answers with errors", start: failDisk,
-			want: want{
-				condition: "HostDiskPressure", taint: diskTaint,
-				reasons: []string{"FileSystemReadOnly", "FileSystemShutDown", "FileSystemFailed", "WriteFailed"}, words: []string{"/dev/mapper/state"}, not: []string{"/scratch"},
-			},
+			name: "the kubelet's disk answers with errors", start: replaceDisk("error"), want: dead,
 			lasts: 40 * time.Second, kubelet: corev1.NodeReady, restarts: true, end: mendDisk, undo: reboot,
 		},
 		{
@@ -182,28 +208,114 @@ func incidents() []incident {
 				condition: "HostPIDPressure", taint: pidTaint, reasons: []string{"PIDsLow", "PIDsExhausted"},
 				words: []string{"forks.service"},
 			},
-			lasts: 40 * time.Second, kubelet: corev1.NodePIDPressure, kill: "forks", end: "sysctl -q kernel.pid_max=4194304",
+			// The container may be restarted: when containerd's shim gets no thread, it ends, and
+			// containerd then kills the agent, which runs on until then.
+			restarts: true,
+			lasts:    40 * time.Second, kubelet: corev1.NodePIDPressure, kill: "forks", end: "sysctl -q kernel.pid_max=4194304",
+		},
+		{
+			name: "forked processes share their memory", start: unit("sharer", shareMemory, "75"),
+			want: memoryOf("sharer.service"), lasts: 40 * time.Second, kubelet: corev1.NodeMemoryPressure, end: "systemctl stop sharer",
+		},
+		{
+			name: "a pod takes memory", do: takeMemory,
+			want: memoryOf("pod "), lasts: 40 * time.Second, kubelet: corev1.NodeMemoryPressure, undo: giveMemory,
+		},
+		{
+			name: "the OOM killer takes the agent while a unit holds the memory", start: unit("hog", holdMemory, "75"),
+			do:   taintedThen(memoryTaint, script(killAgent(killedByKernel))),
+			want: memory, lasts: 10 * time.Second, restarts: true, end: "systemctl stop hog",
+		},
+		{
+			name: "the host is rebooted while it lacks memory", start: unit("hog", holdMemory, "75"),
+			want: memory, lasts: 10 * time.Second, restarts: true, undo: rebootBy(script("systemctl --no-block reboot")),
+		},
+		{
+			name: "writes to the kubelet's disk fail for 5 s of 10", start: replaceDisk("flakey /dev/vdc 0 5 5 1 error_writes"),
+			want: dead, lasts: 40 * time.Second, kubelet: corev1.NodeReady, restarts: true, end: mendDisk, undo: reboot,
+		},
+		{
+			name: "each write to the kubelet's disk takes 2.5 s", start: replaceDisk("delay /dev/vdc 0 0 /dev/vdc 0 2500"),
+			want: slow, lasts: 40 * time.Second, kubelet: corev1.NodeReady, end: mendDisk,
+		},
+		{
+			name: "the kubelet's disk hangs", start: "dmsetup suspend --nolockfs --noflush state",
+			want: slow, lasts: 40 * time.Second, kubelet: corev1.NodeReady, end: "dmsetup resume state",
+		},
+		{
+			name: "the kubelet's disk is taken out", start: "echo 1 > $(readlink -f /sys/block/vdc/device)/../remove; echo x > /var/lib/kubelet/noticed || true",
+			want: dead, lasts: 40 * time.Second, kubelet: corev1.NodeReady, restarts: true, undo: reboot,
+		},
+		{
+			name: "the kernel finds the kubelet's file system damaged", start: "echo 1 > /sys/fs/ext4/dm-0/trigger_fs_error",
+			want: dead, lasts: 40 * time.Second, kubelet: corev1.NodeReady, restarts: true, undo: reboot,
+		},
+		{
+			name: "the nameserver gives no answer", start: "iptables -I OUTPUT -d 10.0.2.3 -j DROP",
+			want: want{condition: "HostNetworkUnavailable", reasons: []string{"NotProven"}, words: []string{"10.0.2.3"}}, // there are no peers to compare with
+			end:  "iptables -D OUTPUT -d 10.0.2.3 -j DROP",
+		},
+		{
+			name: "the clock is set an hour ahead and back while a unit holds the memory", start: unit("hog", holdMemory, "75"),
+			do:   taintedThen(memoryTaint, script("date -s '+1 hour'")),
+			want: memory, lasts: 20 * time.Second, end: "systemctl stop hog; " + rightClock,
+		},
+		{
+			name: "the clock is set two hours behind and back", start: "date -s '-2 hours'",
+			lasts: 70 * time.Second, kubelet: corev1.NodeReady, end: rightClock,
 		},
 	}
 }
 
-// reboot resets the machine, as a crash or a watchdog does, and returns when its kubelet
-// and taintlet run again.
+// reboot resets the machine, as a crash or a watchdog does.
 func reboot(ctx context.Context, h *hosts.Host) error {
-	began := time.Now()
-	if err := h.Monitor("system_reset", nil); err != nil {
+	return rebootBy(func(context.Context, *hosts.Host) error { return h.Monitor("system_reset", nil) })(ctx, h)
+}
+
+// rebootBy returns when the machine's kubelet and taintlet run again.
+func rebootBy(order func(context.Context, *hosts.Host) error) func(context.Context, *hosts.Host) error {
+	return func(ctx context.Context, h *hosts.Host) error {
+		began := time.Now()
+		if err := order(ctx, h); err != nil {
+			return err
+		}
+		if err := h.WaitBoot(ctx); err != nil {
+			return err
+		}
+		if _, err := h.Nodes.Wait(ctx, began, "the kubelet reports", func(node *corev1.Node) bool {
+			ready := cluster.Condition(node, corev1.NodeReady)
+			return ready != nil && ready.LastHeartbeatTime.After(began)
+		}); err != nil {
+			return err
+		}
+		return h.WaitAgent(ctx, began)
+	}
+}
+
+func script(text string) func(context.Context, *hosts.Host) error {
+	return func(ctx context.Context, h *hosts.Host) error {
+		_, err := h.Run(ctx, text)
 		return err
 	}
-	if err := h.WaitBoot(ctx); err != nil {
-		return err
+}
+
+// takeMemory runs holdMemory in a pod, with the host's python3. The kubelet may evict it.
+func takeMemory(ctx context.Context, h *hosts.Host) error {
+	pod := cluster.NewPod("hog", hosts.NodeName)
+	pod.Spec.NodeName, pod.Spec.TerminationGracePeriodSeconds = hosts.NodeName, new(int64)
+	container := &pod.Spec.Containers[0]
+	container.Image, container.ImagePullPolicy = kubelet.SandboxImage, corev1.PullNever
+	container.Command = []string{"/usr/bin/python3", "-c", holdMemory, "75"}
+	for name, folder := range map[string]string{"usr": "/usr", "lib": "/usr/lib", "lib64": "/usr/lib64"} {
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: folder}}})
+		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: "/" + name, ReadOnly: true})
 	}
-	if _, err := h.Nodes.Wait(ctx, began, "the kubelet reports", func(node *corev1.Node) bool {
-		ready := cluster.Condition(node, corev1.NodeReady)
-		return ready != nil && ready.LastHeartbeatTime.After(began)
-	}); err != nil {
-		return err
-	}
-	return h.WaitAgent(ctx, began)
+	_, err := h.Cluster.Client().CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, pod, metav1.CreateOptions{})
+	return err
+}
+
+func giveMemory(ctx context.Context, h *hosts.Host) error {
+	return h.Cluster.Client().CoreV1().Pods(metav1.NamespaceDefault).Delete(ctx, "hog", *metav1.NewDeleteOptions(0))
 }
 
 // taintedThen does something while the Node has the taint.
