@@ -142,7 +142,7 @@ func incidents() []incident {
 		condition: "HostDiskPressure", taint: diskTaint,
 		reasons: []string{"FileSystemReadOnly", "FileSystemShutDown", "FileSystemFailed", "WriteFailed"}, words: []string{"/dev/mapper/state"}, not: []string{"/scratch"},
 	}
-	slow := want{condition: "HostDiskPressure", taint: diskTaint, reasons: []string{"WriteSlow", "WriteBlocked"}, words: dead.words, not: dead.not}
+	slow := want{condition: "HostDiskPressure", taint: diskTaint, reasons: []string{"WriteSlow", "WriteBlocked", "FileSystemBlocked"}, words: dead.words, not: dead.not}
 	return []incident{
 		{
 			name: "the default route is removed", start: "ip route del default",
