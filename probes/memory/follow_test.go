@@ -9,11 +9,6 @@ import (
 	"github.com/taintlet/taintlet/test/probetest"
 )
 
-// hostOf is a sample of a host with that much memory, in GiB.
-func hostOf(total, available float64) sample {
-	return amounts(uint64(available*gib), uint64((total-available)*gib))
-}
-
 // A short burst of stalls is no evidence twice, though samples follow one another
 // closely. One that goes on is.
 func TestMemoryForgivesAShortStall(t *testing.T) {
