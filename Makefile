@@ -72,7 +72,7 @@ helm3: controlplane ## what the chart renders with Helm 3, and the commands of d
 
 # What quick leaves out: the suites of test, and tests of more than a second.
 SUITES := bed|cluster|culprit|demo|deploy|hosts|kubelet|measure|monitoring|neighbours|network|process|release|security
-SLOW := TestAnOrdinaryDay|TestShort$$|TestForgedSuspicion|TestStartsAndOverloads|TestTheRecordedHourIsQuiet|TestWrongThreshold|TestReplaysBecomeCriticalAlike|TestADayOfOrdinaryWrites|TestRestartDelaysByAtMostOneWait|TestDiskUnderRealPressure|TestManySlicesAreReadLessOften|TestHTTP2IsSpoken|TestSignOfLifeShortensThePause|TestHostileObjectsInEveryVerb
+SLOW := TestAnOrdinaryDay|TestShort$$|TestForgedSuspicion|TestStartsAndOverloads|TestTheRecordedHourIsQuiet|TestWrongThreshold|TestReplaysBecomeCriticalAlike|TestRestartDelaysByAtMostOneWait|TestDiskUnderRealPressure|TestManySlicesAreReadLessOften|TestHTTP2IsSpoken|TestSignOfLifeShortensThePause|TestHostileObjectsInEveryVerb
 
 .PHONY: quick
 quick: ## a minute: the tests that need neither root nor a control plane, with a thirtieth of the decider's random courses; which were left out, and skipped and why
