@@ -18,6 +18,7 @@ import (
 	"github.com/taintlet/taintlet/cmd/cleanup"
 	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
 func main() {
@@ -95,6 +96,6 @@ func versionsOf(ctx context.Context, client *installation.Client, namespace stri
 	if err != nil {
 		return fmt.Errorf("the versions of the agents: %w", err)
 	}
-	_, err = fmt.Fprintf(w, "agents %s\nKubernetes %s\n", cmp.Or(installation.Images(pods), "none in namespace "+namespace), server.GitVersion)
+	_, err = fmt.Fprintf(w, "agents %s\nKubernetes %s\n", terminal.Clean(cmp.Or(installation.Images(pods), "none in namespace "+namespace), 4*maxWord), terminal.Clean(server.GitVersion, maxWord))
 	return err
 }
