@@ -67,12 +67,12 @@ func TestRestartWritesOnce(t *testing.T) {
 		written := 0
 		s.onWrite = func(_ *sim, c taints.Desired) { written += len(c.Conditions) }
 		if o := sample(probes.MemoryPressure, symbol); symbol == "bad" {
-			for severity, want := range map[int]int{60: 0, 90: len(names()) + 1} {
+			for late, want := range map[time.Duration]int{20 * time.Second: 0, 80 * time.Second: len(names()) + 1} {
 				twin := s.fork()
-				o.Severity, written = severity, 0
-				twin.after(20*time.Second, o)
+				o.Message, written = "another value", 0
+				twin.after(late, o)
 				if written != want {
-					t.Errorf("severity 60 and then %d: %d conditions are written, want %d", severity, written, want)
+					t.Errorf("another value %s later: %d conditions are written, want %d", late, written, want)
 				}
 			}
 		}
