@@ -69,10 +69,10 @@ func TestRestartWritesOnce(t *testing.T) {
 		if o := sample(probes.MemoryPressure, symbol); symbol == "bad" {
 			for late, want := range map[time.Duration]int{20 * time.Second: 0, 80 * time.Second: len(names()) + 1} {
 				twin := s.fork()
-				o.Message, written = "another value", 0
+				o.Message, written = "a third value", 0
 				twin.after(late, o)
 				if written != want {
-					t.Errorf("another value %s later: %d conditions are written, want %d", late, written, want)
+					t.Errorf("a third value %s later: %d conditions are written, want %d", late, written, want)
 				}
 			}
 		}
