@@ -306,8 +306,8 @@ func named(cfg *config.Config) string {
 	return cfg.Hash + " with " + cfg.Override
 }
 
-// followLabels puts the override into force that the labels of the Node ask for. A start is no
-// change: nothing is decided before the Node is seen.
+// followLabels puts the override into force that the labels of the Node ask for. Nothing changes at
+// the start: nothing is decided before the Node is seen.
 func (l *loop) followLabels(ctx context.Context) {
 	if l.newest == nil {
 		return
@@ -325,8 +325,8 @@ func (l *loop) followLabels(ctx context.Context) {
 	}
 }
 
-// reconfigure puts a configuration into force and returns what that changes. Only probes that
-// it changes start anew.
+// reconfigure puts a configuration into force and returns what that changes. Only probes with
+// changed settings are replaced.
 func (l *loop) reconfigure(ctx context.Context, cfg *config.Config) (changes string) {
 	before := l.cfg
 	l.cfg, l.deciderPolicy = cfg, cfg.Policy()
@@ -350,7 +350,8 @@ func (l *loop) reconfigure(ctx context.Context, cfg *config.Config) (changes str
 	return changes
 }
 
-// newProbe makes the probe of a condition of the host, or of one that others report.
+// newProbe makes the probe of a condition of the host, or of a condition that another program
+// reports.
 func (l *loop) newProbe(c config.Condition) probes.Probe {
 	if r, isReported := c.Section.(*config.Reported); isReported {
 		return l.reported.Probe(reported.Options{Type: r.Type, BadStatus: r.BadStatus, StaleAfter: r.StaleAfter.Duration})

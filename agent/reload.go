@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// rereadEvery is how often the configuration file is read. A ConfigMap's
-	// volume changes by itself, a minute or so after the ConfigMap.
+	// rereadEvery is how often the configuration file is read. The kubelet changes a ConfigMap's
+	// volume about a minute after the ConfigMap.
 	rereadEvery = 10 * time.Second
 	// jitterPerSlice is the longest wait before a new configuration is in force, for
 	// each EndpointSlice of the agents and so for some 100 of them: the agents of a
@@ -38,8 +38,8 @@ type reloader struct {
 	refused string
 }
 
-// run passes on what is new until the context ends: a valid configuration after
-// a random wait, an error once.
+// run passes on changes until the context ends: a valid configuration after a random wait, an error
+// once.
 func (r *reloader) run(ctx context.Context) error {
 	for pace.Sleep(ctx, rereadEvery) {
 		cfg, err := r.load()

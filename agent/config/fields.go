@@ -54,8 +54,8 @@ func isSection(t reflect.Type) bool {
 }
 
 // bound says which values a field can have, from a tag of it: range:"1..32", or range:"0,1m..24h"
-// where anything below 1m but 0 is refused. How short a period can be is said by the Sampling that
-// it is of.
+// where anything below 1m but 0 is refused. The lower bound of a period is the MinInterval of its
+// Sampling.
 type bound struct {
 	low, high string
 	orZero    bool

@@ -139,7 +139,7 @@ func isDesired(all []DesiredTaint, p taints.Pair) bool {
 }
 
 // otherWay is the taint in the form that it has on the Node if the answer about the policy is
-// outdated: the stand-in for a kept taint, and the kept taint for a stand-in.
+// outdated. For a kept taint, that is the stand-in, and the reverse.
 func (d DesiredTaint) otherWay() DesiredTaint {
 	switch d.Via {
 	case taints.Kept:
@@ -162,12 +162,12 @@ func place(rule *Rule, facts taints.Facts) DesiredTaint {
 // IsSoft reports whether a rule asks for the taint before the condition is Degraded.
 func (d DesiredTaint) IsSoft() bool { return d.Level == probes.OK }
 
-// Cleanup returns the desired state of a Node that no longer has an agent: none of taintlet's
-// taints and conditions, no record and no held annotation. A taint that the kubelet's own condition
-// asks for is left to the lifecycle controller. stays are pairs that the record names and that
-// neither this configuration nor a built-in rule can produce: they may not be removed. While there
-// are any, the record stays too. The annotation taintlet.dev/paused always stays: a person put it
-// there. A record that cannot be read is an error: what it names would be forgotten.
+// Cleanup returns the desired state of a Node that no longer has an agent: without the taints and
+// conditions of taintlet, the record and the held annotation. A taint that the kubelet's own
+// condition asks for is left to the lifecycle controller. stays are pairs that the record names and
+// that neither this configuration nor a built-in rule can produce: they may not be removed. While
+// there are any, the record stays too. The annotation taintlet.dev/paused always stays: a person
+// put it there. A record that cannot be read is an error: what it names would be forgotten.
 func Cleanup(policy *Policy, node *taints.Node) (desired taints.Desired, stays []taints.Pair, err error) {
 	read := Read(node)
 	if read.recordErr != nil {
@@ -211,8 +211,8 @@ func LastSign(node *taints.Node, policy *Policy) time.Time {
 	return last
 }
 
-// LastHeartbeat is the newest heartbeat of taintlet's conditions on a Node, by the clock of the
-// host that wrote it. Zero when there are none.
+// LastHeartbeat is the newest heartbeat of our conditions on a Node, by the clock of the host that
+// wrote it. Zero when there are none.
 func LastHeartbeat(node *taints.Node, policy *Policy) (newest time.Time) {
 	for _, c := range node.Conditions {
 		if isOurs(c.Type, policy) {

@@ -13,8 +13,8 @@ import (
 type Slot uint8
 
 const (
-	// SlotUnknown means that nobody has asked yet, or the API server does not
-	// answer. What was decided stays; nothing new is evicted.
+	// SlotUnknown means that nobody has asked yet, or the API server does not answer. Decided
+	// taints stay, and no eviction begins.
 	SlotUnknown Slot = iota
 	// SlotNone means that there is none for this Node, or it was lost: step down.
 	SlotNone
@@ -108,7 +108,7 @@ type Inputs struct {
 	NodeAt time.Time
 	// Facts of the cluster.
 	Facts taints.Facts
-	// Written: what the last Decision desired was written to Node.
+	// Written: the state that the last Decision desired was written to Node.
 	Written bool
 	// Refresh: the heartbeat of our conditions is due.
 	Refresh bool
@@ -171,7 +171,7 @@ func conditionName(kind string) (name probes.Condition, isOurs bool) {
 	return probes.Condition(text), isOurs
 }
 
-// isOurs reports whether a Node condition's type is one of taintlet's.
+// isOurs reports whether taintlet writes the Node conditions of this type.
 func isOurs(kind string, policy *Policy) bool {
 	name, found := conditionName(kind)
 	return kind == RepairType || found && slices.ContainsFunc(policy.Conditions, func(c Condition) bool { return c.Name == name })

@@ -126,7 +126,7 @@ func (s *State) allowLatch(t *turn, c *condition, l *latch, to probes.Level) boo
 	return s.upkeep.take(t.policy.Upkeep, t.now)
 }
 
-// notifySoft tells people that an early taint is set now, or cleared.
+// notifySoft reports that an early taint is set now, or cleared.
 func (s *State) notifySoft(t *turn, c *condition, l *latch) {
 	if !l.isEarly() || c.disputeOf(probes.OK).conceded != asRuled {
 		return
@@ -176,10 +176,9 @@ func (d Debouncer) isDamped(c Debounce) bool {
 	return d.flaps() > 1 && d.ClearAfter(c) > c.ClearAfter.Duration
 }
 
-// maxGap is the longest time between two samples that still belong together.
-// After a longer one (the host slept, the agent was stopped) the window starts
-// anew, and the gap counts neither as good nor as bad. It is longer than any
-// period that the configuration allows.
+// maxGap is the longest time between two samples that still belong together. After a longer one
+// (the host slept, the agent was stopped) the window is emptied, and the gap counts neither as good
+// nor as bad. It is longer than any period that the configuration allows.
 const maxGap = 11 * time.Minute
 
 // class is what one valid sample says about the condition.
@@ -207,10 +206,9 @@ func classOf(o probes.Observation) class {
 	return none
 }
 
-// Debouncer is the state machine of one condition: how often it was bad
-// most recently, for how long it has been good, and what follows from that.
-// Level, Penalty and SetAt survive a restart. The rest is evidence that is
-// collected anew, so that a restart never decides earlier.
+// Debouncer is the state machine of one condition: how often it was bad most recently, for how long
+// it has been good, and what follows from that. Level, Penalty and SetAt survive a restart. The
+// rest is evidence. A restarted process collects it again, so that it never decides earlier.
 type Debouncer struct {
 	// Level is what was decided: OK, Degraded or Critical.
 	Level probes.Level

@@ -49,9 +49,9 @@ type ledger struct {
 	// policy is the configuration in force, since when.
 	policy      *Policy
 	policySince time.Time
-	// unrecorded: the record does not fit beside the Node's other annotations.
-	// planned are then our pairs once what revision plannedFor desires has landed. Only the
-	// first answer counts: as soon as the watch shows them, they look like somebody else's.
+	// unrecorded: the record does not fit beside the Node's other annotations. planned are then our
+	// pairs once what revision plannedFor desires has landed. Only the first answer counts: as soon
+	// as the watch shows them, they look like foreign pairs.
 	unrecorded bool
 	planned    []taints.Pair
 	plannedFor uint64
@@ -124,8 +124,8 @@ func (l *ledger) land(node *Node) {
 		}
 		l.landed, l.owned, l.lost = seen, owned, nil
 	}
-	// A revision that is not ours is an older instance's. What differs then is
-	// repaired within the budget, so that two agents cannot outbid each other.
+	// A revision that is not ours is an older instance's. Differences are then repaired within the
+	// budget, so that two agents cannot outbid each other.
 	if l.hasLanded() {
 		l.revision = l.landed
 	}
@@ -246,20 +246,19 @@ func (s *State) mayTakeOver(t *turn) bool {
 	return !a.restored || s.isBehind(node.record)
 }
 
-// isBehind reports whether the record has decisions of others that this process has not
-// taken over: it has decided nothing yet, or has decided on a version of the Node that was
-// not the newest. The first answer after a start may come from an API server whose cache is behind,
-// and the last write of an agent that ended may land after that answer.
+// isBehind reports whether the record has decisions of other processes that this one has not taken
+// over. It has decided nothing yet, or it decided on an old version of the Node. The first answer
+// after a start may come from an API server whose cache is behind, and the last write of an agent
+// that ended may land after that answer.
 func (s *State) isBehind(r Record) bool {
 	a := &s.active
 	isLater := !a.isSeen && r.Revision != a.source && reached(r.Revision, a.source)
 	return r.Revision > 0 && (s.ledger.revision == 0 || isLater)
 }
 
-// leaveToNewerRelease leaves the Node as it is while its record is a newer
-// release's: this one may not undo what it does not understand. What was decided
-// is of no use from here on: everything is then read from the record, as after a
-// start.
+// leaveToNewerRelease leaves the Node as it is while its record is a newer release's: this one may
+// not undo what it does not understand. The decisions of this process are dropped: it later reads
+// everything from the record, as after a start.
 func (s *State) leaveToNewerRelease(t *turn) {
 	if s.active.readOnly {
 		return
@@ -274,8 +273,8 @@ func (s *State) leaveToNewerRelease(t *turn) {
 	t.notify(Notice{Kind: RecordRefused, Reason: "NewerRecord", Message: describe.RecordNewer()})
 }
 
-// observeNode takes in a version of the Node: whether it is a new object, and how much of
-// what was decided has landed on it.
+// observeNode takes in a version of the Node: whether it is a new object, and which decision has
+// landed on it.
 func (s *State) observeNode(t *turn) {
 	l, node := &s.ledger, t.in.Node
 	if node.UID != l.uid {

@@ -82,8 +82,8 @@ func (s *State) lacksProof(c *condition, o probes.Observation) bool {
 	return o.Level == probes.OK && (slices.Contains(o.NeverHealthy, c.reason()) || !s.active.restored && len(o.NeverHealthy) > 0)
 }
 
-// learnCause takes in what may set the condition, and when it is set, who took what is scarce,
-// when that is found only after the sample that decided the level, and how bad it has become.
+// learnCause keeps the sample that may set the condition. Once it is set, a later sample replaces
+// it if it names the culprit that the first one did not know, or if it is worse.
 func (c *condition) learnCause(o probes.Observation) {
 	isCause := c.debounce.Level <= probes.OK && classOf(o) >= bad
 	isLate := c.decisive.Level > probes.OK && c.decisive.Culprit.Kind == "" && o.Culprit.Kind != ""
@@ -93,8 +93,7 @@ func (c *condition) learnCause(o probes.Observation) {
 	}
 }
 
-// notifyUnknown tells people, once an hour, that the probe has not been able to
-// tell for long.
+// notifyUnknown reports, once an hour, that the probe has not been able to tell for long.
 func (c *condition) notifyUnknown(t *turn, debounce Debounce) {
 	if c.debounce.unknownFor(t.now) < debounce.UnknownAfter.Duration || t.now.Sub(c.unknownNotified) < time.Hour {
 		return
@@ -103,10 +102,10 @@ func (c *condition) notifyUnknown(t *turn, debounce Debounce) {
 	t.notify(Notice{Kind: StillUnknown, Condition: c.name, Message: describe.StillUnknown(c.name, c.debounce.unknownFor(t.now), c.last.Message)})
 }
 
-// followReason notes the reason of a bad sample besides the one for which the condition was
-// set, once as many samples in a row have it as set a condition. Reasons add up until the
-// condition is OK: each rule sets its taint once at most in that time, so that reasons that
-// alternate make no more writes than there are rules.
+// followReason adds the reason of a bad sample to the one for which the condition was set, once as
+// many samples in a row have it as set a condition. Reasons add up until the condition is OK: each
+// rule sets its taint once at most in that time, so that reasons that alternate make no more writes
+// than there are rules.
 func (c *condition) followReason(policy *Policy, debounce Debounce, o probes.Observation) {
 	if c.debounce.Level > probes.OK && classOf(o) >= bad && (o.Certain || c.alike >= debounce.BadSamples) {
 		c.addReason(policy, o.Reason)

@@ -10,12 +10,11 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// countLosses notes, once for each time that it was written, which of our
-// pairs somebody removed from the Node, whatever else is being decided. What a
-// person removes while the condition is paused is not disputed: they have
-// already said that they decide. Nor is what goes during maintenance. A NoExecute taint is
-// vetoed even so: it must not return when the pause ends. What the node-lifecycle-controller
-// removes although the policy is there is nobody's decision.
+// countLosses notes which of our pairs are gone from the Node, once for each write of a pair. A
+// taint that a person removes while the condition is paused is not disputed: the person has already
+// decided. Nor is what goes during maintenance. A NoExecute taint is vetoed even so: it must not
+// return when the pause ends. A taint that the node-lifecycle-controller removes in spite of the
+// policy is nobody's decision.
 func (s *State) countLosses(t *turn) {
 	l, node := &s.ledger, t.in.Node
 	for _, d := range l.desired {
@@ -42,7 +41,7 @@ func (s *State) countLosses(t *turn) {
 	t.in.Facts.KeepPolicy = t.in.Facts.KeepPolicy && !s.IsKeepFailing()
 }
 
-// lose counts that somebody removed a taint of the condition, and how far its rule gives way.
+// lose counts a removed taint of the condition, and decides how far its rule gives way.
 func (c *condition) lose(t *turn, d DesiredTaint, dispute *dispute) {
 	by, before := t.in.Node.LastWriter, dispute.conceded
 	c.removals = describe.Removals{Count: min(maxRemovals, recent(c.removals, t.now).Count+1), By: describe.Cut(by), At: t.now}
@@ -64,7 +63,7 @@ func (t *turn) notifyLost(d DesiredTaint, by string, count int) {
 	t.notify(Notice{Kind: TaintLost, Condition: d.Condition, Taint: lost, Via: d.Via, By: by, Count: count, Message: describe.Lost(by, lost)})
 }
 
-// acknowledge takes in that somebody removed the taint that waited for that.
+// acknowledge takes in that the taint which waited for its removal was removed.
 func (t *turn) acknowledge(c *condition, d DesiredTaint) {
 	*c.disputeOf(d.Level) = dispute{conceded: acknowledged}
 	by := t.in.Node.LastWriter
@@ -105,8 +104,8 @@ type dispute struct {
 	lostAt   time.Time // the last loss, when it was not the second one
 }
 
-// lose notes that somebody removed the pair of a rule. One removal of a NoExecute pair is
-// a veto. For any other pair the second removal within a minute is a contest.
+// lose notes that the pair of a rule was removed. One removal of a NoExecute pair is a veto. For
+// any other pair the second removal within a minute is a contest.
 func (d dispute) lose(pair taints.Pair, now time.Time) dispute {
 	switch {
 	case pair.Effect == taints.NoExecute:
@@ -130,13 +129,13 @@ func (d dispute) holds() describe.Hold {
 func disputed() []probes.Level { return []probes.Level{probes.OK, probes.Degraded, probes.Critical} }
 
 const (
-	// removalsFor is how long removals are told after the newest.
+	// removalsFor is how long removals are shown after the newest.
 	removalsFor = 24 * time.Hour
 	// maxRemovals bounds the number that a forged record can tell.
 	maxRemovals = 1_000_000
 )
 
-// recent returns the removals as long as they are told.
+// recent returns the removals as long as they are shown.
 func recent(r describe.Removals, now time.Time) describe.Removals {
 	if r.Count == 0 || now.Sub(r.At) >= removalsFor {
 		return describe.Removals{}
@@ -144,7 +143,7 @@ func recent(r describe.Removals, now time.Time) describe.Removals {
 	return r
 }
 
-// removals are those that a record tells of.
+// removals are those of the record.
 func (s summary) removals(now time.Time) describe.Removals {
 	if s.Removals == 0 || s.RemovedAt.IsZero() {
 		return describe.Removals{}
@@ -153,9 +152,9 @@ func (s summary) removals(now time.Time) describe.Removals {
 }
 
 const (
-	// controllerWithin is how soon after a set a removal by nobody knows whom is the
-	// node-lifecycle-controller's: it deletes a taint in well under a second, and a person has
-	// to see the taint first.
+	// controllerWithin is how soon after a set a removal without a known author is counted as the
+	// node-lifecycle-controller's. It deletes a taint in well under a second, and a person has to
+	// see the taint first.
 	controllerWithin = 2 * time.Second
 	// keepAgainAfter is when a policy that failed is used again, unless it changes before.
 	keepAgainAfter = 24 * time.Hour

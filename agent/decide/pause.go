@@ -19,9 +19,8 @@ type pause struct {
 	// maintenance is the type of the Node condition by which the Node is under
 	// maintenance, which stops additions for all conditions; empty: it is not.
 	maintenance string
-	// unreadable is the annotation's value when it says neither "true", "false"
-	// nor a list of conditions. Whoever wrote it wanted to stop something, so
-	// everything is stopped.
+	// unreadable is the annotation's value when it says neither "true", "false" nor a list of
+	// conditions. Its author wanted to stop something, so everything is stopped.
 	unreadable string
 	// observed are those of which no taint is to be on the Node, by the configuration or by
 	// the Node's annotation, in the configuration's order.
@@ -118,9 +117,9 @@ func (p pause) endsFor(next pause) bool {
 		slices.ContainsFunc(p.observed, func(name probes.Condition) bool { return !next.observes(name) })
 }
 
-// followPause takes over what the Node says of a pause, or of its maintenance, and tells
-// people. A pause begins at once. One ends with a token of the write budget, so that
-// somebody who pauses and resumes all the time cannot make a write of each.
+// followPause takes over the pause and the maintenance that the Node shows, and reports changes. A
+// pause begins at once. One ends with a token of the write budget, so that pausing and resuming all
+// the time does not cause a write each time.
 func (s *State) followPause(t *turn) {
 	next := pauseOf(t.in.Node.Node, t.policy)
 	if next.equal(s.pause) {
@@ -154,9 +153,8 @@ func (s *State) endObserving(before pause) {
 	}
 }
 
-// notifyPause tells people what stops additions from now on, or does no longer: the
-// annotation, the maintenance, or both. Which of several conditions says that the Node is
-// under maintenance is not told.
+// notifyPause reports what stops additions from now on, or no longer does: the annotation, the
+// maintenance, or both. Of several conditions that mean maintenance, it names one.
 func notifyPause(t *turn, before, next pause, forgiven bool) {
 	if !slices.Equal(before.observed, next.observed) {
 		if len(next.observed) > 0 {
@@ -182,9 +180,9 @@ func notifyPause(t *turn, before, next pause, forgiven bool) {
 	}
 }
 
-// forgive ends the contests of the conditions whose pause by a person is over with the
-// next one, and forgets a first loss. Who ends a pause has decided anew, and it is the one
-// way in which a person can end a contest. A veto stays: nobody evicts by mistake.
+// forgive ends the contests of the conditions whose pause by a person is over with the next one,
+// and forgets a first loss. A person who ends a pause has decided again, and this is the one way to
+// end a contest. A veto stays: nobody evicts by mistake.
 func (s *State) forgive(next pause) (forgiven bool) {
 	for i := range s.conditions {
 		c := &s.conditions[i]
@@ -201,8 +199,8 @@ func (s *State) forgive(next pause) (forgiven bool) {
 	return forgiven
 }
 
-// asItStands returns the taint as it is on the Node already, where the condition is
-// paused: a pause changes nothing of what stands.
+// asItStands returns the taint as it is on the Node already, where the condition is paused: a pause
+// changes no taint that stands.
 func (s *State) asItStands(node *Node, d DesiredTaint) DesiredTaint {
 	if !s.pause.has(d.Condition) || node.Has(d.Pair) {
 		return d

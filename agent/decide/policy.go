@@ -13,16 +13,16 @@ import (
 // was given it: a configuration that is read again is a new Policy, even if it says
 // the same.
 type Policy struct {
-	// Hash tells configurations apart; empty: nobody is told which one this is.
+	// Hash tells configurations apart; empty: it is not shown.
 	Hash string
 	// Conditions are in the order in which they are shown.
 	Conditions []Condition
 	// Rules say which taint each level of a condition asks for.
 	Rules []Rule
-	// WriteBudget is that of each condition, for its clears and its steps up to Critical: so
-	// none waits for another condition. Setting Degraded and stepping down from Critical
-	// need no token. Upkeep is that of the Node, for what no condition asks for: people who
-	// pause and resume wait less than a condition that flaps.
+	// WriteBudget is that of each condition, for its clears and its steps up to Critical: so none
+	// waits for another condition. Setting Degraded and stepping down from Critical need no token.
+	// Upkeep is that of the Node, for writes that no condition asks for: people who pause and
+	// resume wait less than a condition that flaps.
 	WriteBudget WriteBudget
 	Upkeep      WriteBudget
 	FleetBrake  FleetBrake
@@ -47,7 +47,7 @@ type Policy struct {
 	Elsewhere []*Policy
 }
 
-// Mode says what becomes of what is decided.
+// Mode says whether decided taints are set.
 type Mode string
 
 // The modes.
@@ -67,7 +67,7 @@ type Condition struct {
 	Debounce Debounce
 	// BecomesCritical: its probe knows the level Critical.
 	BecomesCritical bool
-	// Reported: somebody else reports it, as a condition of the Node.
+	// Reported: another program reports it, as a condition of the Node.
 	Reported bool
 	// AsksPeers: its probe asks the peers, so a good verdict before they are known says
 	// little.
@@ -100,19 +100,17 @@ type Debounce struct {
 	// Degraded, unless a sample is certain. 1 <= BadSamples <= Samples <= 32.
 	BadSamples int `json:"badSamples" range:"1..32"`
 	Samples    int `json:"samples" range:"1..32"`
-	// ClearAfter (0 to 24h) is how long every sample must be good before the
-	// condition is OK again. It doubles each time the condition is set again too
-	// soon, up to MaxClearAfter (ClearAfter to 24h). What was added halves every
-	// PenaltyHalfLife (1m to 168h), which a file cannot change.
+	// ClearAfter (0 to 24h) is how long every sample must be good before the condition is OK again.
+	// It doubles each time the condition is set again too soon, up to MaxClearAfter (ClearAfter to
+	// 24h). The addition halves every PenaltyHalfLife (1m to 168h), which a file cannot change.
 	ClearAfter      Duration `json:"clearAfter" range:"0s..24h"`
 	MaxClearAfter   Duration `json:"maxClearAfter" range:"0s..24h"`
 	PenaltyHalfLife Duration `json:"-"`
 	// CriticalAfter (0 to 1h) is how long every sample of a Degraded condition
 	// must be critical before the condition is Critical.
 	CriticalAfter Duration `json:"criticalAfter" range:"0s..1h"`
-	// UnknownAfter (1m to 24h) is how long the probe may be unable to tell
-	// before a Critical condition steps down to Degraded and people are told. A file cannot
-	// change it.
+	// UnknownAfter (1m to 24h) is how long the probe may be unable to tell before a Critical
+	// condition steps down to Degraded and an Event reports it. A file cannot change it.
 	UnknownAfter Duration `json:"-"`
 }
 
@@ -143,8 +141,8 @@ type Startup struct {
 	// with the effect NoSchedule or NoExecute. The agent removes that taint once, and never
 	// sets it. Empty: there is none.
 	Taint string `json:"taint"`
-	// Timeout is how long the taint may stay until people are told. A file cannot change it: the
-	// taint goes with the first verdict, which takes seconds.
+	// Timeout is how long the taint may stay until an Event reports it. A file cannot change it:
+	// the taint goes with the first verdict, which takes seconds.
 	Timeout Duration `json:"-"`
 }
 
@@ -180,9 +178,9 @@ func (p *Policy) Evicts(pair taints.Pair) bool {
 	return pair.Effect == taints.NoExecute && p.Produces(pair)
 }
 
-// Produces reports whether this policy or a built-in rule can ask for
-// the pair, itself or by a stand-in. No other pair is ever removed from a
-// Node, whatever the record on it says: a kubelet may forge that annotation.
+// Produces reports whether this policy or a built-in rule can ask for the pair, itself or by a
+// stand-in. No other pair is ever removed from a Node, even if its record names it: a kubelet may
+// forge that annotation.
 func (p *Policy) Produces(pair taints.Pair) bool {
 	isFor := func(ruled taints.Pair) bool {
 		return pair == ruled || pair.StandsInFor(ruled, p.StandInPrefix) || pair.StandsInFor(ruled, taints.DefaultStandInPrefix)
@@ -242,7 +240,7 @@ type Clearing string
 const (
 	// ClearAutomatic means that taintlet does, when the condition is OK again.
 	ClearAutomatic Clearing = ""
-	// ClearManual means that somebody else does, and so acknowledges the fault. The taint stays until
+	// ClearManual means that an operator does, and so acknowledges the fault. The taint stays until
 	// then, and does not come back before the condition has been OK.
 	ClearManual Clearing = "manual"
 )
@@ -308,9 +306,9 @@ func (p *Policy) RulesFor(o probes.Observation) (rules []Rule) {
 	return rules
 }
 
-// graded returns a bad sample at the level that the rule for Critical gives to its reason:
-// only what the rule covers is critical. Of a condition whose probe does not know that level,
-// all that the rule names is. Of one that others report, all that the rule covers is.
+// graded returns a bad sample at the level that the rule for Critical gives to its reason: only
+// what the rule covers is critical. Of a condition whose probe does not know that level, all that
+// the rule names is. Of a condition that another program reports, all that the rule covers is.
 func (p *Policy) graded(o probes.Observation) probes.Observation {
 	if o.Level < probes.Degraded {
 		return o

@@ -20,8 +20,8 @@ import (
 // understand.
 const recordVersion = 1
 
-// maxRecord is the longest record that is read, in bytes. This release writes
-// some 2 KiB; whoever may write annotations may write 256 KiB.
+// maxRecord is the longest record that is read, in bytes. This release writes about 2 KiB; a client
+// that may write annotations may write 256 KiB.
 const maxRecord = 16 << 10
 
 var errNewer = errors.New("the record was written by a newer release")
@@ -43,13 +43,13 @@ func (b Boot) since(t time.Time) time.Duration {
 	return cmp.Or(t.Sub(b.At), 1)
 }
 
-// Record is the annotation taintlet.dev/record: all that must survive the
-// process, and what people read. Fields that this release does not know are skipped. Whoever may
-// write the annotation may forge it.
+// Record is the annotation taintlet.dev/record: all that must survive the process, and what people
+// read. Fields that this release does not know are skipped. Every client that may write the
+// annotation may forge it.
 type Record struct {
 	Version int `json:"version"`
-	// Revision grows with every decision that is written. It tells a Node that
-	// has not seen our last decision from one on which somebody undid it.
+	// Revision grows with every decision that is written. It tells a Node that has not seen our
+	// last decision from one on which it was undone.
 	Revision uint64 `json:"revision"`
 	// Boot and At say when: nanoseconds since the boot with that ID. Time is
 	// the same for people; nothing is decided by it.
@@ -90,7 +90,7 @@ type RecordCondition struct {
 }
 
 // remembered is what the record has to remember of a condition: it is written when that changes.
-// What else it says changes with that, or may wait.
+// The rest of it changes with that, or may wait.
 type remembered struct {
 	Level   probes.Level  `json:"level"`
 	Penalty float64       `json:"penalty,omitempty"`
@@ -201,10 +201,9 @@ func (b Boot) keep(f keepFailure) *recordKeep {
 	return &recordKeep{f.lost, f.version, f.until.Sub(b.At)}
 }
 
-// timeline returns that of the record.
-// After a reboot it is unknown how long the host was down. Every event counts
-// as older by the time since the boot and no more, so that nothing is over too
-// early, whatever the wall clock says.
+// timeline returns that of the record. After a reboot it is unknown how long the host was down.
+// Every event counts as older by the time since the boot and no more, so that nothing is over too
+// early. The wall clock does not count.
 func (r *Record) timeline(boot Boot, now time.Time) timeline {
 	if r.Boot == boot.ID {
 		return timeline{boot.At.Add, now}
@@ -396,7 +395,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// wallTime is a time for people, in seconds. What cannot be read is none.
+// wallTime is a time for people, in seconds. A time that cannot be read is zero.
 type wallTime struct{ time.Time }
 
 func wall(t time.Time) wallTime { return wallTime{t.UTC().Truncate(time.Second)} }

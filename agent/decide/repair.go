@@ -60,9 +60,9 @@ func (s *State) needsRepair() *condition {
 	return nil
 }
 
-// judgeRepair decides whether the host needs a repair. The newest sample must find the
-// fault, and as many in a row as set the condition: whatever the record says, this process
-// has seen it. What half of the fleet has is not for repairers.
+// judgeRepair decides whether the host needs a repair. The newest sample must find the fault, and
+// as many in a row as set the condition: the record alone proves nothing, this process has seen it.
+// A fault of half of the fleet is not for repairers.
 func (s *State) judgeRepair(t *turn) {
 	for i := range s.conditions {
 		c := &s.conditions[i]
@@ -96,16 +96,16 @@ func (s *State) repairDue(t *turn, c *condition) (time.Time, bool) {
 	return due, true
 }
 
-// isFaultBraked reports whether so many peers have the condition that its fault is hardly
-// the host's own.
+// isFaultBraked reports whether the fleet brake holds the condition: its fault is then hardly the
+// host's own.
 func (s *State) isFaultBraked(t *turn, c *condition) bool {
 	held, _ := s.brake(t, c)
 	return held != ""
 }
 
-// restoreRepair takes over what the Node says of a repair. The record alone makes the host
-// need none: it only says since when a fault has been there, and that counts while the
-// Node's condition of the fault has been True and was written a short time ago.
+// restoreRepair takes over what the Node says of a repair. The record alone makes the host need
+// none. It only says since when a fault has been there. That counts if the Node's condition of the
+// fault has been True since then and was written a short time ago.
 func (s *State) restoreRepair(t *turn) {
 	node, r := t.in.Node, t.in.Node.record
 	shown := node.Condition(RepairType)
@@ -164,7 +164,7 @@ func (s *State) describeRepair(t *turn) describe.Repair {
 	return d
 }
 
-// repairIsDue is how many tokens must be there before that is told.
+// repairIsDue is how many tokens must be there before a difference of that condition is written.
 func (s *State) repairIsDue(t *turn) int {
 	told, next := t.in.Node.Condition(RepairType), s.describeRepair(t).Node(RepairType, t.now)
 	if last := len(s.writes.pending) - 1; last >= 0 {

@@ -19,12 +19,12 @@ func (r *conditionWrites) follow(in Inputs) {
 	r.refresh = r.refresh || in.Refresh
 }
 
-// toldAgain is the budget of reports that only a difference is due to, and that may wait: what
-// comes and goes must not make every sample a write.
+// toldAgain is the budget of writes that only a difference causes and that may wait: a flapping
+// difference must not make every sample a write.
 var toldAgain = WriteBudget{Burst: 2, Interval: Duration{time.Minute}} //nolint:gochecknoglobals // constant
 
-// How many tokens of that budget must be there before something is told. What a condition that is
-// OK says comes half as often.
+// How many tokens of that budget must be there before a difference is written. Differences of a
+// condition that is OK are written half as often.
 const (
 	atOnce = iota
 	ofBad
@@ -32,11 +32,10 @@ const (
 	notYet // it waits for the heartbeat
 )
 
-// areConditionsDue reports whether the conditions are to be written: for their heartbeat, for
-// what they have to say at once, or for a difference whose turn it is. landed: the Node had the
-// last decision when this Step began. The mere value of a condition that is OK waits
-// for the heartbeat. A difference that may wait does so until the last report is written, and
-// then for its tokens.
+// areConditionsDue reports whether the conditions are to be written: for their heartbeat, for a
+// difference that cannot wait, or for one that has its tokens. landed: the Node had the last
+// decision when this Step began. The mere value of a condition that is OK waits for the heartbeat.
+// A difference that may wait does so until the last report is written, and then for its tokens.
 func (s *State) areConditionsDue(t *turn, landed bool) bool {
 	r, need := &s.writes, s.repairIsDue(t)
 	for i := range s.conditions {
@@ -52,8 +51,8 @@ func (s *State) areConditionsDue(t *turn, landed bool) bool {
 	return r.updates.take(toldAgain, t.now)
 }
 
-// isDue is how many tokens must be there before the condition is told. A suspicion that begins is
-// told at once, since others decide by it.
+// isDue is how many tokens must be there before the condition is written. A suspicion that begins
+// needs none, since the peers decide by it.
 func (s *State) isDue(t *turn, c *condition) int {
 	shown, isBad := c.shown, c.debounce.Level > probes.OK
 	switch {
@@ -204,7 +203,7 @@ func (s *State) softShown(c *condition) string {
 	return ""
 }
 
-// awaitsRemoval reports whether a taint of the condition stays until somebody removes it.
+// awaitsRemoval reports whether a taint of the condition stays until an operator removes it.
 func (s *State) awaitsRemoval(c *condition) bool {
 	return slices.ContainsFunc(s.ledger.desired, func(d DesiredTaint) bool { return d.Condition == c.name && d.manual })
 }
@@ -276,10 +275,9 @@ func gistOf(o probes.Observation) gist {
 // flapsFor is how long a condition that is OK again shows how often it was set.
 const flapsFor = time.Hour
 
-// summary is what the record says of a condition to people. But for FaultSince,
-// nothing is decided by it. It
-// changes only when the record is written for another cause, or when the Node's condition
-// is rendered anew. Times are those of the wall clock.
+// summary is what the record says of a condition to people. But for FaultSince, nothing is decided
+// by it. It changes only when the record is written for another cause, or when the Node's condition
+// is rendered again. Times are those of the wall clock.
 type summary struct {
 	// Since is when the level last changed, ClearsAt when the condition clears if
 	// every sample is good until then.
@@ -318,10 +316,10 @@ type conditionWrites struct {
 }
 
 const (
-	// staleAfter and up to staleSpread more, by the name of the process, is how long the value
-	// of a condition that is not OK stands on the Node while samples have another one.
+	// staleAfter is how long the Node shows an old value of a condition that is not OK. The name of
+	// the process adds up to staleSpread.
 	staleAfter, staleSpread = time.Minute, 15 * time.Second
-	// otherFor is how long samples must say something else until it is told: another reason, or
-	// another level. With a sample each few seconds, what the Node says is true within 30 s.
+	// otherFor is how long samples must have another reason or level until it is written. With a
+	// sample each few seconds, the Node is right within 30 s.
 	otherFor = 20 * time.Second
 )

@@ -68,7 +68,7 @@ func (s *State) startupPairs(t *turn) []taints.Pair {
 	return t.policy.Startup.pairs()
 }
 
-// startupWaits says for each condition that the start-up taint waits for what is missing.
+// startupWaits names each condition that the start-up taint waits for, and the reason.
 func (s *State) startupWaits(t *turn) (waits []string) {
 	for i := range s.conditions {
 		c := &s.conditions[i]
@@ -79,10 +79,10 @@ func (s *State) startupWaits(t *turn) (waits []string) {
 	return waits
 }
 
-// awaits says why the start-up taint waits for a condition; empty: it does not. What
-// the fleet brake holds back keeps no Node closed, as it gets no taint either. A sample
-// that is near a threshold is OK. One that is not yet sure (without a threshold to pass)
-// is not, nor one whose checks were not all well since the start.
+// awaits says why the start-up taint waits for a condition; empty: it does not. A condition that
+// the fleet brake holds back keeps no Node closed, as it gets no taint either. A sample that is
+// near a threshold is OK. A sample that is not yet sure (without a threshold to pass) is not, nor
+// is one whose checks were not all well since the start.
 func (s *State) awaits(t *turn, c *condition) string {
 	switch o := c.last; {
 	case c.debounce.Level > probes.OK:

@@ -17,8 +17,8 @@ import (
 type State struct {
 	boot       Boot
 	conditions conditions
-	// upkeep meters what no condition asks for: repairs of what others undid, the end of a
-	// pause, lower values, and the removal of the start-up taint.
+	// upkeep meters the writes that no condition asks for: repairs, the end of a pause, lower
+	// values, and the removal of the start-up taint.
 	upkeep   bucket
 	active   active
 	ledger   ledger
@@ -38,7 +38,7 @@ func New(boot Boot, name string) State {
 	return State{boot: boot, active: active{name: name}}
 }
 
-// turn is one call of Step: what its parts are given, and what they decide.
+// turn is one call of Step: the inputs of its parts, and their decisions.
 type turn struct {
 	policy *Policy
 	in     Inputs
@@ -70,8 +70,8 @@ type startup struct {
 	// heard is the number of rounds after which the peers were asked twice since this process
 	// first knew one; 0: it knows none.
 	heard uint64
-	// freed is the UID of the Node object from which the taint was removed. It is removed
-	// once: what comes back is somebody else's.
+	// freed is the UID of the Node object from which the taint was removed. It is removed once: if
+	// it comes back, another program has set it.
 	freed string
 	// isGone: the removal has landed.
 	isGone bool
@@ -79,7 +79,7 @@ type startup struct {
 	notified bool
 }
 
-// Kind of a Notice; also the reason of the Event that tells of it.
+// Kind of a Notice; also the reason of its Event.
 type Kind string
 
 // The kinds of Notices.
@@ -109,7 +109,7 @@ const (
 	StartupTaintStays   Kind = "StartupTaintStays"
 )
 
-// Notice is something that people and metrics are told.
+// Notice becomes an Event, a line of the log or a metric.
 type Notice struct {
 	Kind      Kind
 	Condition probes.Condition
@@ -130,14 +130,14 @@ type condition struct {
 	debounce Debouncer
 	// disputes of its rules before Degraded, for Degraded and for Critical.
 	disputes [3]dispute
-	// removals are those of its taints by others.
+	// removals of its taints by other clients.
 	removals describe.Removals
 	// last is the newest observation, decisive that which decided the level, or the worst
 	// with the same reason since then; while the condition is OK, the newest that was not.
 	// Its reason survives a restart.
 	last, decisive probes.Observation
-	// ruled are the other reasons that it has had since it was set and that rules name,
-	// separated by spaces; alike is how many samples in a row have the reason of the newest.
+	// ruled are the other reasons since it was set that rules name, separated by spaces. alike is
+	// how many samples in a row have the reason of the newest.
 	ruled string
 	alike int
 	// onset is a Degraded that was not set yet.
@@ -156,7 +156,7 @@ type condition struct {
 	// say something else; zero: they do not.
 	said       probes.Observation
 	otherSince time.Time
-	// latches of the severities that its rules name. Each Step has copies of its own.
+	// latches of the severities that its rules name. Each Step copies them.
 	latches []latch
 	// budget meters its clears, those of its early taint, and its steps up to Critical.
 	budget bucket

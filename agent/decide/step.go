@@ -46,8 +46,7 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 	return s, t.Decision
 }
 
-// reconcile compares what is desired with what the Node carries, and decides
-// what to write.
+// reconcile compares the desired state with the Node, and decides what to write.
 func (s *State) reconcile(t *turn) {
 	s.observeNode(t)
 	s.followStartup(t)
@@ -79,9 +78,8 @@ func (s *State) reconcile(t *turn) {
 	}
 }
 
-// setAgain decides the same once more, because somebody undid a part of it after
-// it had landed. Without a token it waits, so that no fight over a Node can
-// make more writes than the budget has.
+// setAgain decides the same once more, because a part of it was undone after it had landed. Without
+// a token it waits, so that no fight over a Node can make more writes than the budget has.
 func (s *State) setAgain(t *turn) bool {
 	if !s.upkeep.take(t.policy.Upkeep, t.now) {
 		return false
@@ -90,7 +88,7 @@ func (s *State) setAgain(t *turn) bool {
 	return true
 }
 
-// onlyConditions is the part of what is desired that tells people why nothing else is
+// onlyConditions is the desired state without its taints: the conditions say why nothing else is
 // written; nil for none.
 func (s *State) onlyConditions(desired taints.Desired) *taints.Desired {
 	if len(desired.Conditions) == 0 || s.ledger.unrecorded {
@@ -99,9 +97,8 @@ func (s *State) onlyConditions(desired taints.Desired) *taints.Desired {
 	return &taints.Desired{Conditions: desired.Conditions}
 }
 
-// Forget drops the evidence that was collected of a condition, because it will
-// be judged by other thresholds from now on. What was decided stays, as after
-// a restart.
+// Forget drops the evidence that was collected of a condition, because it will be judged by other
+// thresholds from now on. Decisions stay, as after a restart.
 func (s State) Forget(name probes.Condition) State {
 	s.conditions = slices.Clone(s.conditions)
 	if c := s.conditions.of(name); c != nil {

@@ -11,14 +11,14 @@ import (
 // the configuration may have, and some.
 const maxInputs = 160
 
-// scraped are the gauges. They are made with each scrape, from what the agent told most recently: so a series that
-// has no cause any more is gone.
+// scraped are the gauges. They are made with each scrape from the newest state, so a series disappears with its
+// cause.
 type scraped struct {
 	series
 
 	severity, level, since, clearsIn, contested, repair, held, reason, taint, tokens *prometheus.GaugeVec
-	// values and thresholds, by unit, are the quantities that the probes judge by. Each unit has
-	// metrics of its own.
+	// values and thresholds, by unit, are the quantities that the probes judge by. There is one
+	// metric for each unit.
 	values, thresholds [4]*prometheus.GaugeVec
 
 	config, refused, class, peers, unread *prometheus.GaugeVec
@@ -79,8 +79,8 @@ func (m *Metrics) Collect(all chan<- prometheus.Metric) {
 	}
 }
 
-// showCondition shows the newest sample of a condition, which has no severity if it cannot tell,
-// what its probe measured, and what was decided.
+// showCondition shows the newest sample of a condition, without a severity if it is Unknown, the
+// measures of its probe, and the decided level.
 func (g *scraped) showCondition(m *Metrics, name probes.Condition) {
 	c, s := string(name), &m.state
 	if o, isSampled := m.sampled[name]; isSampled && o.Level != probes.Unknown {

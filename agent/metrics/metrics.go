@@ -18,9 +18,9 @@ import (
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
-// Metrics are those of one agent, which has a registry of its own. The number of values
-// of each label is bounded, whoever chose the words. One goroutine, the loop of the
-// agent, calls all methods but Sampled and those of a scrape, which any may call.
+// Metrics are those of one agent, in a separate registry. The number of values of each label is
+// bounded, even for words that other programs choose. One goroutine, the loop of the agent, calls
+// all methods but Sampled and those of a scrape, which any may call.
 type Metrics struct {
 	registry *prometheus.Registry
 	counters series
@@ -135,9 +135,9 @@ func (m *Metrics) Noticed(n decide.Notice) {
 	}
 }
 
-// knownManagers are the field managers that remove taints most often, which have series of their
-// own: the names of others have no bound. Empty: the API server does not know who removed the last
-// taint of a Node.
+// knownManagers are the field managers that remove taints most often. Only they have their own
+// series, because other programs choose these names. Empty: the API server does not know who
+// removed the last taint of a Node.
 func knownManagers() []string {
 	return []string{
 		"", "kubectl-taint", "kubectl-edit", "kubectl-patch", "kubectl-replace", "kubectl-client-side-apply", "kubectl",

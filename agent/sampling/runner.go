@@ -42,7 +42,7 @@ type Sample struct {
 	by *runner
 }
 
-// run takes samples until the context ends, and meanwhile lets the probe wait for its wake-ups.
+// run takes samples until the context ends, and runs the probe's wait for wake-ups beside them.
 func (r *runner) run(ctx context.Context) error {
 	var waking sync.WaitGroup
 	waking.Go(func() { r.probe.Run(ctx) })

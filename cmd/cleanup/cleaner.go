@@ -96,8 +96,8 @@ func (c *cleaner) stillWorks(ctx context.Context) error {
 
 // choose returns the Nodes that are to be cleaned up, and how many were read. It reads all Nodes
 // before the first write, because a paged list expires during slow writes. Without names it chooses
-// the Nodes that carry something of taintlet's. A named Node that does not exist is an error: after
-// a typing error, the intended Node would stay unchanged.
+// the Nodes that carry taints, conditions or annotations of taintlet. A named Node that does not
+// exist is an error: after a typing error, the intended Node would stay unchanged.
 func (c *cleaner) choose(ctx context.Context, now time.Time) (chosen []*taints.Node, seen int, err error) {
 	if c.what == ofNode {
 		for _, name := range c.names {

@@ -84,7 +84,7 @@ type options struct {
 	cluster command.Cluster
 }
 
-// run returns an error if something of taintlet's is left on a chosen Node.
+// run returns an error if a chosen Node still carries anything of taintlet.
 func (o *options) run(ctx context.Context, args []string, stdout io.Writer) error {
 	what, nodes, err := o.targets(args)
 	if err != nil {

@@ -59,9 +59,9 @@ func (b *baseline) holds(r Resource, p *Proc) float64 {
 	return r.amount(q)
 }
 
-// tallies returns what each group has, and took since the baseline. What a process took
-// counts for the group in which it is now. What a process held that has ended since is what its
-// group gave back.
+// tallies returns what each group has, and took since the baseline. The growth of a process counts
+// for the group in which it is now. The memory of a process that has ended counts as released by
+// its group.
 func (b *baseline) tallies(r Resource, now *Snapshot) map[Group]*Consumer {
 	all := map[Group]*Consumer{}
 	of := func(g Group) *Consumer {
@@ -97,8 +97,8 @@ func (s *Snapshot) find(p *Proc) *Proc {
 	return &s.Processes[at]
 }
 
-// command returns the name that most of what a group holds has, and of several the first
-// in the alphabet.
+// command returns the process name with the largest part of a group's memory, and of several the
+// first in the alphabet.
 func (s *Snapshot) command(r Resource, g Group) (name string) {
 	amounts := map[string]float64{}
 	for i := range s.Processes {

@@ -298,8 +298,8 @@ func degraded(reason string, severity int, certain bool, message string) probes.
 	}
 }
 
-// degradedByFailures says that something failed so many times in a row. It is certain from the
-// second time on.
+// degradedByFailures returns the finding for this number of failures in a row. It is certain from
+// the second time on.
 func degradedByFailures(reason, what string, err error, inRow int) probes.Observation {
 	message := what + ": " + errorText(err)
 	if inRow > 1 {

@@ -126,8 +126,8 @@ func isBroken(err error) bool {
 	// even from stat(2) once it has shut down (xfs_vn_getattr in fs/xfs/xfs_iops.c).
 	case unix.EIO, unix.EUCLEAN, unix.EBADMSG:
 		return true
-	// What else a device answers (blk_errors in block/blk-core.c), or that it is gone. EBADE
-	// is a reservation of another host, EILSEQ data that fails its checksum.
+	// Other errors of a device (blk_errors in block/blk-core.c), or that it is gone. EBADE is a
+	// reservation of another host, EILSEQ data that fails its checksum.
 	case unix.ENODEV, unix.ENXIO, unix.ENOLINK, unix.EREMOTEIO, unix.ENODATA, unix.EBADE, unix.EILSEQ:
 		return true
 	// The server of FUSE, NFS, CIFS or Ceph is gone, or does not know the file system any

@@ -30,7 +30,7 @@ type Probe struct {
 	// newest is the newest round, begun after slept of sleep.
 	newest verdict.Round
 	slept  time.Duration
-	// was has the classes that were Well since the start.
+	// was holds the classes that were Well at least once since the start.
 	was map[verdict.Class]bool
 	// apiDue is when the API server is asked again although nothing fails.
 	apiDue time.Time

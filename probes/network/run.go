@@ -19,7 +19,8 @@ const (
 	roundTime = 4800 * time.Millisecond
 	// patience is how long one answer may take. A SYN that is lost is sent again after a second.
 	patience = 1500 * time.Millisecond
-	// apiEvery is how often the API server is asked while all is well: each handshake costs it a signature.
+	// apiEvery is the time between two requests to the API server while the network is healthy:
+	// each handshake costs the server a signature.
 	apiEvery = 59 * time.Second
 	// shortestSleep is what counts as sleep: two clocks are not read in one moment.
 	shortestSleep = time.Second

@@ -19,7 +19,7 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// What a check found.
+// The results of a check.
 const (
 	OK      status.Severity = "OK"
 	Warning                 = status.Warning // works, but not as well as it could

@@ -261,8 +261,9 @@ func fieldsOf(entry metav1.ManagedFieldsEntry) (fields map[string]json.RawMessag
 	return fields
 }
 
-// ChangedByHand returns the program, other than the one that installed the object, that wrote its
-// specification, and when; empty: no program did. Kubernetes calls this program a field manager.
+// ChangedByHand returns the program that wrote the specification of an object after its
+// installation by another one, and when; empty: there is none. Kubernetes calls this program a
+// field manager.
 func ChangedByHand(managed []metav1.ManagedFieldsEntry) (manager string, at time.Time) {
 	installer := ""
 	for _, entry := range managed {

@@ -44,7 +44,7 @@ type Summary struct {
 	Agents  int `json:"agents"`
 	Healthy int `json:"healthy"`
 	Tainted int `json:"tainted"`
-	// Degraded Nodes have none of taintlet's taints.
+	// Degraded Nodes have no taint of taintlet.
 	Degraded     int `json:"degraded"`
 	Unknown      int `json:"unknown"`
 	Silent       int `json:"silent"`
@@ -72,9 +72,9 @@ const (
 	// Silent: the agent has not written the Node for some heartbeats. All other data of the Node is
 	// old.
 	Silent State = "Silent"
-	// Tainted: the Node has one of taintlet's taints.
+	// Tainted: the Node has a taint of taintlet.
 	Tainted State = "Tainted"
-	// Degraded: a condition is degraded, and the Node has none of taintlet's taints.
+	// Degraded: a condition is degraded, and the Node has no taint of taintlet.
 	Degraded State = "Degraded"
 	// Unknown: the agent cannot tell about a condition, or the fleet brake holds a
 	// taint back.
@@ -120,7 +120,7 @@ type Node struct {
 	// taintlet.dev/paused that names no condition; empty: there is none.
 	isSilent                 bool
 	keepFails, mistypedPause string
-	// evicts: the Node has one of taintlet's NoExecute taints. specWrittenAt is when an agent most
+	// evicts: the Node has a NoExecute taint of taintlet. specWrittenAt is when an agent most
 	// recently wrote the Node's taints or annotations.
 	evicts        bool
 	specWrittenAt time.Time
@@ -128,7 +128,7 @@ type Node struct {
 	asked bool
 }
 
-// Condition is the state of one of taintlet's conditions, as the Node reports it.
+// Condition is the state of a condition of taintlet, as the Node reports it.
 type Condition struct {
 	// Name is the condition's, without Host.
 	Name string `json:"name"`

@@ -50,8 +50,8 @@ type Options struct {
 	Screen *terminal.Screen
 }
 
-// readEvery is the least time between two reads of a watch, and readShare times as long as a read
-// took is left between it and the next one: a read of 5,000 Nodes and pods takes seconds.
+// readEvery is the least time between two reads of a watch. After a read, the watch waits at least
+// readShare times as long as the read took: a read of 5,000 Nodes and pods takes seconds.
 const (
 	readEvery = 3 * time.Second
 	readShare = 5

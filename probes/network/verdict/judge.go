@@ -122,7 +122,7 @@ func (e *Evaluator) addNotYetSure(o *row, r *Round, n *reach) {
 	o.when(isNew, probes.OK, reasonNeverHealthy, "%s", r.Results[Peers].Detail)
 }
 
-// addHealthy adds what is said where nothing is wrong for sure.
+// addHealthy adds the finding for a network without a certain fault.
 func (e *Evaluator) addHealthy(o *row, r *Round, n *reach) {
 	o.when(e.never.holds(neverReachedFor, r.At), probes.OK, ReasonPeersNeverReached, "%s, which must be open between the Nodes", r.Results[Peers].Detail)
 	o.when(e.blocked.often(), probes.OK, ReasonPortBlocked, "%s; %d of them at their second port only: taintlet's port is blocked", n, n.other)

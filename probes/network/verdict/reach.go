@@ -29,8 +29,8 @@ func PeersResult(found []PeerResult, chosen []Peer, never int) Result {
 	return result
 }
 
-// NearlyAllRefuse reports whether so many peers refuse that a packet filter on the way may refuse
-// in their name.
+// NearlyAllRefuse reports whether nearly all peers refuse: then a packet filter on the way may
+// refuse in their name.
 func NearlyAllRefuse(refused, asked int) bool {
 	return refused >= fewestPeers && isMost(refused, asked)
 }

@@ -11,7 +11,7 @@ type relative struct {
 	asked int
 }
 
-// add adds a round. No host queries the DNS pods of its own Node. If a part of the fleet is gone
+// add adds a round. A host does not query the DNS pods of its Node. If a part of the fleet is gone
 // with most of the DNS pods, the host of the last pod reaches none while its peers reach that pod.
 // So pods are compared only while this host reaches most of its peers. A class fails here alone if
 // enough peers know the same targets and all report them as healthy: a fault that reaches one host

@@ -187,9 +187,9 @@ func (t *Rotation) Take(p Peer, result PeerResult) {
 	t.last[p] = last
 }
 
-// takeFull adds the result of an exchange of full packets, and the peer's report of its own. All peers are
-// queried in the next round after a new loss, while many lose packets, and when a peer begins to lose
-// packets.
+// takeFull adds the result of an exchange of full packets, and the peer's report about its exchanges. All
+// peers are queried in the next round after a new loss, while many lose packets, and when a peer begins to
+// lose packets.
 func (t *Rotation) takeFull(last *lastAsked, result *PeerResult) {
 	if losesFull(result.Answer) && !losesFull(last.result.Answer) {
 		t.fullNext = true

@@ -35,7 +35,7 @@ type Evaluator struct {
 	first time.Time
 	// slow: in the newest round this host was.
 	slow bool
-	// seen holds the classes that were Well since then.
+	// seen holds the classes that were Well at least once since then.
 	seen map[Class]bool
 
 	conntrack, api streak
