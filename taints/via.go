@@ -37,6 +37,9 @@ const (
 // DefaultStandInPrefix is the DNS prefix of stand-in keys.
 const DefaultStandInPrefix = "taintlet.dev"
 
+// EarlySuffix ends the keys of early taints, which otherwise are those of stand-ins.
+const EarlySuffix = "-early"
+
 // AutoscalerPrefix is the DNS prefix of keys that cluster-autoscaler ignores
 // (StatusTaintPrefix in cluster-autoscaler/utils/taints/taints.go, release 1.36.1): it
 // leaves them out of its templates, and a Node that has them counts as ready.

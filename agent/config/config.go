@@ -177,7 +177,7 @@ func (c *Config) earlyRules(prefix string, all bool) (rules []decide.Rule) {
 	for _, condition := range c.Conditions {
 		for _, m := range members(reflect.ValueOf(condition.Section).Elem()) {
 			if m.name == "earlyPercent" && (all || m.value.Float() > 0) {
-				key := taints.StandInFor(taints.Pair{Key: condition.TaintKey}, prefix).Key + "-early"
+				key := taints.StandInFor(taints.Pair{Key: condition.TaintKey}, prefix).Key + taints.EarlySuffix
 				rules = append(rules, decide.Rule{Condition: condition.Name, Level: probes.OK, Severity: trend.EarlySeverity, Taint: decide.Taint{Key: key, Effect: taints.PreferNoSchedule}})
 			}
 		}

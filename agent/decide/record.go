@@ -62,8 +62,6 @@ type Record struct {
 	Config string `json:"config,omitempty"`
 	// Owned are the pairs on the Node that are ours.
 	Owned []taints.Pair `json:"owned,omitempty"`
-	// Early are those of them that are set before Degraded. Nothing is decided by it.
-	Early map[probes.Condition]taints.Pair `json:"early,omitempty"`
 	// Freed is the UID of the Node object whose start-up taint was removed.
 	Freed string `json:"freed,omitempty"`
 	// TokensAt is when the bucket of repairs and ends of pauses is full again.
@@ -241,14 +239,6 @@ func (s *State) record(owned []taints.Pair) Record {
 		Keep:          s.boot.keep(s.keep),
 		RepairEndedAt: s.boot.since(s.repairEndedAt),
 		Conditions:    make(map[probes.Condition]RecordCondition, len(s.conditions)),
-	}
-	for _, d := range s.ledger.desired {
-		if d.IsSoft() {
-			if r.Early == nil {
-				r.Early = map[probes.Condition]taints.Pair{}
-			}
-			r.Early[d.Condition] = d.Pair
-		}
 	}
 	for i := range s.conditions {
 		c := &s.conditions[i]

@@ -164,8 +164,8 @@ func (s *State) describeRepair(t *turn) describe.Repair {
 	return d
 }
 
-// repairIsDue is how many tokens must be there before a difference of that condition is written.
-func (s *State) repairIsDue(t *turn) int {
+// tokensForRepair is how many tokens must be there before a difference of that condition is written.
+func (s *State) tokensForRepair(t *turn) int {
 	told, next := t.in.Node.Condition(RepairType), s.describeRepair(t).Node(RepairType, t.now)
 	if last := len(s.writes.pending) - 1; last >= 0 {
 		told = &s.writes.pending[last]

@@ -37,10 +37,10 @@ const (
 // decision when this Step began. The mere value of a condition that is OK waits for the heartbeat.
 // A difference that may wait does so until the last report is written, and then for its tokens.
 func (s *State) areConditionsDue(t *turn, landed bool) bool {
-	r, need := &s.writes, s.repairIsDue(t)
+	r, need := &s.writes, s.tokensForRepair(t)
 	for i := range s.conditions {
 		s.conditions[i].hear(t.now)
-		need = min(need, s.isDue(t, &s.conditions[i]))
+		need = min(need, s.tokensFor(t, &s.conditions[i]))
 	}
 	switch {
 	case r.refresh || need == atOnce:
@@ -51,9 +51,9 @@ func (s *State) areConditionsDue(t *turn, landed bool) bool {
 	return r.updates.take(toldAgain, t.now)
 }
 
-// isDue is how many tokens must be there before the condition is written. A suspicion that begins
+// tokensFor is how many tokens must be there before the condition is written. A suspicion that begins
 // needs none, since the peers decide by it.
-func (s *State) isDue(t *turn, c *condition) int {
+func (s *State) tokensFor(t *turn, c *condition) int {
 	shown, isBad := c.shown, c.debounce.Level > probes.OK
 	switch {
 	case shown == nil && s.adopt(t, c):
@@ -129,7 +129,7 @@ func (s *State) writeConditions(t *turn, landed bool) {
 		r.pending = append(r.pending, s.describe(t, c, now).Node(ConditionType(c.name), t.now))
 		s.show(c, now, t.now)
 	}
-	r.pending = append(r.pending, s.describeRepair(t).Node(RepairType, t.now)) // the last: see repairIsDue
+	r.pending = append(r.pending, s.describeRepair(t).Node(RepairType, t.now)) // the last: see tokensForRepair
 }
 
 // isSummaryDue reports whether the record does not say what the conditions say that are

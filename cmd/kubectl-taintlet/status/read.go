@@ -166,16 +166,13 @@ func (n *Node) readForeign(node *taints.Node, remembered decide.Record, policy *
 
 // viaOf returns how one of taintlet's taints stays on the Node, and the name of its condition,
 // which is empty if the key does not contain it.
-func viaOf(taint taints.Taint, remembered decide.Record, held []string, policy *decide.Policy) (via taints.Via, name string) {
-	name = conditionNamed(taint.Key, policy)
+func viaOf(taint taints.Taint, held []string, policy *decide.Policy) (via taints.Via, name string) {
+	name = conditionNamed(strings.TrimSuffix(taint.Key, taints.EarlySuffix), policy)
 	_, isReconciled := taints.LifecycleCondition(taint.Pair())
 	isOfRule := slices.ContainsFunc(policy.Rules, func(r decide.Rule) bool { return r.Taint.Pair() == taint.Pair() })
-	for soft, pair := range remembered.Early {
-		if pair == taint.Pair() {
-			return taints.Direct, string(soft)
-		}
-	}
 	switch {
+	case taint.Effect == taints.PreferNoSchedule: // an early taint
+		return taints.Direct, name
 	case isHeld(taint, held) && isReconciled:
 		return taints.Kept, name
 	case !isOfRule && (isStandIn(taint) || name != "" && !isReconciled && taint.Effect == taints.NoSchedule):
@@ -200,7 +197,7 @@ func (n *Node) place(node *taints.Node, remembered decide.Record, policy *decide
 		}
 		count++
 		n.evicts = n.evicts || taint.Effect == taints.NoExecute
-		via, name := viaOf(taint, remembered, held, policy)
+		via, name := viaOf(taint, held, policy)
 		at := slices.IndexFunc(n.Conditions, func(c Condition) bool { return c.Name == name })
 		if name == "" && len(bad) == 1 {
 			at = bad[0]

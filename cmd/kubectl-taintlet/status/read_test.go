@@ -140,14 +140,11 @@ func TestRepairNeededIsShown(t *testing.T) {
 	}
 }
 
-// A soft taint is shown with the condition that the record says, although its key names
-// none and the condition is OK.
+// An early taint is shown with the condition in its key, although that is OK.
 func TestSoftTaintIsShownWithItsCondition(t *testing.T) {
-	soft := taints.Taint{Key: "example.com/early", Effect: taints.PreferNoSchedule}
+	soft := taints.Taint{Key: "example.com/memory-pressure-early", Effect: taints.PreferNoSchedule}
 	node := owning(t, soft)
 	node.Condition("HostMemoryPressure").Status = taints.ConditionFalse
-	text := node.Annotations[taints.RecordAnnotation]
-	node.Annotations[taints.RecordAnnotation] = strings.Replace(text, `"conditions":`, `"early":{"MemoryPressure":"example.com/early:PreferNoSchedule"},"conditions":`, 1)
 	n := read(node, config.Default().Policy())
 	c := n.Conditions[0]
 	if c.Name != "MemoryPressure" || len(c.Taints) != 1 || c.Taints[0].Taint != soft.String() || len(n.Others) != 0 || n.State != Tainted || n.Problem != "" {
