@@ -42,40 +42,6 @@ func TestNewsIsBounded(t *testing.T) {
 	}
 }
 
-// from the threshold to the worst, and not before; that of a good one is not.
-func TestValueIsToldWhenItHasMoved(t *testing.T) {
-	s := newSim(config.Default().Policy())
-	seenAll(s)
-	reports := 0
-	s.onWrite = func(_ *sim, c taints.Desired) {
-		if len(c.Conditions) > 0 {
-			reports++
-		}
-	}
-	take := func(symbol string, severity, want int) {
-		t.Helper()
-		o := sample(probes.MemoryPressure, symbol)
-		o.Severity = severity
-		before, writes := reports, s.writes+s.retold
-		s.after(20*time.Second, o)
-		if reports-before != want {
-			t.Errorf("%s %d: %d reports, want %d", symbol, severity, reports-before, want)
-		}
-		if s.writes+s.retold != writes && len(s.events) == 1 && before > 0 && symbol == "bad" {
-			t.Errorf("%s %d: the record was written", symbol, severity)
-		}
-	}
-	take("ok", 0, 0)
-	take("ok", 40, 0)
-	take("certain", 55, 1)
-	s.after(20 * time.Second)
-	take("bad", 67, 0)
-	take("bad", 68, 1)
-	take("bad", 56, 0)
-	take("bad", 55, 1)
-	take("unknown", 0, 1) // it cannot clear
-}
-
 // What a person reads when the host has recovered is the good value, with the next
 // sample, and when it clears is when it does clear.
 func TestRecoveryIsToldAtOnceAndTrue(t *testing.T) {
