@@ -64,7 +64,7 @@ func (s *State) tokensFor(t *turn, c *condition) int {
 		return ofBad
 	}
 	now := s.outlook(t, c)
-	isOther := !now.ReadsLike(shown.Outlook) || !c.saysMore() && gistOf(c.said) != gistOf(shown.sample)
+	isOther := !now.ReadsLike(shown.Outlook) || !c.saysMore() && gistOf(c.said) != shown.gist
 	switch {
 	case now.Unrecorded != shown.Unrecorded || now.Suspicion != "" && shown.Suspicion == "":
 		return atOnce
@@ -79,7 +79,7 @@ func (s *State) tokensFor(t *turn, c *condition) int {
 // isStale reports whether the Node tells a value of a condition that is not OK for longer than
 // people may take it for the present one.
 func (s *State) isStale(c *condition, now time.Time) bool {
-	if c.debounce.Level <= probes.OK || c.last.Level == probes.Unknown || c.shown.sample.Message == c.last.Message {
+	if c.debounce.Level <= probes.OK || c.last.Level == probes.Unknown || c.shown.message == c.last.Message {
 		return false
 	}
 	hash := fnv.New32a()
@@ -111,7 +111,7 @@ func (s *State) adopt(t *turn, c *condition) bool {
 
 // show remembers what the Node's condition says.
 func (s *State) show(c *condition, o describe.Outlook, now time.Time) {
-	c.shown = &rendered{o, c.debounce.Level, c.said, now}
+	c.shown = &rendered{o, c.debounce.Level, gistOf(c.said), c.said.Message, now}
 }
 
 // writeConditions renders the conditions when they are due and every probe has taken a
@@ -252,9 +252,10 @@ func (s *State) isRuled(t *turn, c *condition) bool {
 // rendered is what a Node condition was rendered with.
 type rendered struct {
 	describe.Outlook
-	level  probes.Level
-	sample probes.Observation
-	at     time.Time // when it was told
+	level   probes.Level
+	gist    gist
+	message string    // of the sample
+	at      time.Time // when it was written
 }
 
 // gist is what a sample says in one word.
