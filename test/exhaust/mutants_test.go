@@ -73,7 +73,7 @@ func mutants() []mutant {
 		{"losses.go", `slices.Contains(l.lost, pair) || node.Has(pair)`, `node.Has(pair)`},
 		{"desired.go", `if c.disputeOf(rule.Level).conceded != asRuled ||`, `if c.disputeOf(rule.Level).conceded == vetoed ||`},
 		{"desired.go", `return isOurs || c.debounce.Level >= rule.Level`, `return isOurs || c.debounce.Level == rule.Level`},
-		{"record.go", `c.remembered() != c.recorded {`, `c.remembered().level != c.recorded.level {`},
+		{"record.go", `c.remembered(s.boot) != c.recorded {`, `c.remembered().level != c.recorded.level {`},
 		{"losses.go", `case isBroken: // nobody disputes`, `case isBroken && d.manual: // nobody disputes`},
 		{"record.go", `if entry.Level == probes.Critical && !owns(`, `if entry.Level == probes.Unknown && !owns(`},
 		{"record.go", `s.eviction.at = past(r.EvictedAt)`, `_ = past(r.EvictedAt)`},
