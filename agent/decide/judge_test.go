@@ -446,12 +446,13 @@ func (j *judge) othersChanged(w *world, next *taints.Node) {
 			continue
 		}
 		j.due = append(slices.Clip(j.due), d.Pair)
-		at := slices.IndexFunc(j.losses, func(l loss) bool { return l.pair == d.Pair })
+		isSame := func(l loss) bool { return l.condition == d.Condition && l.pair.Effect == d.Pair.Effect } // or its stand-in
+		at := slices.IndexFunc(j.losses, isSame)
 		switch {
 		case d.Pair.Effect == taints.NoExecute, at >= 0 && now.Sub(j.losses[at].at) <= time.Minute:
 			j.bans = append(slices.Clip(j.bans), ban{d.Pair, d.Condition})
 		}
-		j.losses = slices.DeleteFunc(slices.Clone(j.losses), func(l loss) bool { return l.pair == d.Pair })
+		j.losses = slices.DeleteFunc(slices.Clone(j.losses), isSame)
 		j.losses = append(j.losses, loss{ban{d.Pair, d.Condition}, now})
 	}
 	isDesired := func(pair taints.Pair) bool {

@@ -17,6 +17,7 @@ import (
 // policy is nobody's decision.
 func (s *State) countLosses(t *turn) {
 	l, node := &s.ledger, t.in.Node
+	var counted []*dispute // of this version of the Node: all that is gone from it is one removal
 	for _, d := range l.desired {
 		pair := d.Pair
 		isPaused := s.pause.has(d.Condition) && pair.Effect != taints.NoExecute && !d.manual
@@ -35,19 +36,21 @@ func (s *State) countLosses(t *turn) {
 		case d.manual:
 			t.acknowledge(c, d)
 		default:
-			c.lose(t, d, c.disputeOf(d.Level))
+			dispute := c.disputeOf(d.Level)
+			c.lose(t, d, dispute, slices.Contains(counted, dispute))
+			counted = append(counted, dispute)
 		}
 	}
 	t.in.Facts.KeepPolicy = t.in.Facts.KeepPolicy && !s.IsKeepFailing()
 }
 
 // lose counts a removed taint of the condition, and decides how far its rule gives way.
-func (c *condition) lose(t *turn, d DesiredTaint, dispute *dispute) {
+func (c *condition) lose(t *turn, d DesiredTaint, dispute *dispute, isCounted bool) {
 	by, before := t.in.Node.LastWriter, dispute.conceded
 	c.removals = describe.Removals{Count: min(maxRemovals, recent(c.removals, t.now).Count+1), By: describe.Cut(by), At: t.now}
 	t.notifyLost(d, by, c.removals.Count)
 	isReconciled := d.Via == taints.Kept && !t.in.Facts.KeepPolicy // the controller did it
-	switch *dispute = dispute.lose(d.Pair, t.now); {
+	switch *dispute = dispute.lose(d.Pair, t.now, isCounted); {
 	case dispute.conceded != before && dispute.conceded == vetoed:
 		t.notify(Notice{Kind: TaintVetoed, Condition: c.name, Message: describe.Vetoed(by, d.Taint())})
 	case dispute.conceded != before:
@@ -105,11 +108,14 @@ type dispute struct {
 }
 
 // lose notes that the pair of a rule was removed. One removal of a NoExecute pair is a veto. For
-// any other pair the second removal within a minute is a contest.
-func (d dispute) lose(pair taints.Pair, now time.Time) dispute {
+// any other pair the second removal within a minute is a contest. isCounted: another pair of the
+// same level was removed with it, and that is one removal.
+func (d dispute) lose(pair taints.Pair, now time.Time, isCounted bool) dispute {
 	switch {
 	case pair.Effect == taints.NoExecute:
 		return dispute{conceded: vetoed}
+	case isCounted:
+		return d
 	case d.lostAt.IsZero() || now.Sub(d.lostAt) > contestWithin:
 		d.lostAt = now
 		return d
