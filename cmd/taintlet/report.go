@@ -19,6 +19,7 @@ import (
 	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/cmd/words"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/pressure"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -31,6 +32,8 @@ type report struct {
 	Conditions []condition `json:"conditions"`
 	// Reported are the conditions that others report on the Node, where only the agent looks.
 	Reported []string `json:"reported,omitempty"`
+	// NoStalls: this host has no PSI (/proc/pressure), so stalls set no condition and wake no probe.
+	NoStalls bool `json:"noStalls,omitempty"`
 	// Eviction says in words what level Critical would do.
 	Eviction []string `json:"eviction"`
 }
@@ -88,6 +91,9 @@ func (r report) table(w io.Writer) error {
 	for _, name := range r.Reported {
 		notes = append(notes, name+" is reported by others, as a condition of the Node. Only the agent looks there.")
 	}
+	if r.NoStalls {
+		notes = append(notes, "This host has no PSI (/proc/pressure), so stalls are not seen.")
+	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
@@ -134,6 +140,8 @@ func (s *sampler) sample(ctx context.Context) report {
 	ctx, cancel := context.WithTimeout(ctx, onceTimeout)
 	defer cancel()
 	r := report{APIVersion: config.APIVersion, Kind: "HostReport", Node: s.nodeName, Eviction: words.Eviction(s.cfg), Reported: s.reported, Conditions: make([]condition, len(s.probes))}
+	_, hasStalls, _ := pressure.Read(s.host, "memory") // an error is the probe's to tell
+	r.NoStalls = !hasStalls
 	var group sync.WaitGroup
 	for i, probe := range s.probes {
 		group.Go(func() { r.Conditions[i] = s.ask(hostprobes.Observe(ctx, probe)) })

@@ -51,3 +51,23 @@ func TestOnceNamesConditionsOfOthers(t *testing.T) {
 		t.Errorf("%d probes:\n%s", len(s.probes), out.String())
 	}
 }
+
+// Many kernels have PSI and are told at boot not to keep it: once says so.
+func TestOnceSaysThatStallsAreNotSeen(t *testing.T) {
+	t.Parallel()
+	const note = "This host has no PSI (/proc/pressure), so stalls are not seen."
+	host := fixtures.NewHost(t)
+	for _, name := range []string{"with", "without"} {
+		if host.Write("proc/pressure/memory", "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"); name == "without" {
+			host.Remove("proc/pressure/memory")
+		}
+		s := &sampler{host: probes.Host{Root: host.Root, Proc: host.Dir + "/proc", Sys: host.Dir + "/sys"}, cfg: config.Default()}
+		var out strings.Builder
+		if err := s.sample(t.Context()).print("table", &out); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(out.String(), note) != (name == "without") {
+			t.Errorf("%s PSI:\n%s", name, out.String())
+		}
+	}
+}
