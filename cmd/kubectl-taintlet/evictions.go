@@ -101,7 +101,7 @@ func foretell(ctx context.Context, cfg *config.Config, client *installation.Clie
 	add := func(node *taints.Node) {
 		own := cfg.For(node.Labels)
 		rules, isOn := evictingRules(own)
-		shown := strings.TrimSuffix(terminal.Clean(node.Name+" with "+own.Override, 2*maxWord), " with ")
+		shown := terminal.Clean(terminal.With(node.Name, " with ", own.Override), 2*maxWord)
 		for _, rule := range rules {
 			e := &eviction{node: shown, isOn: isOn, rule: rule, taint: corev1.Taint{Key: rule.Taint.Key, Value: rule.Taint.Value, Effect: corev1.TaintEffect(rule.Taint.Effect)}}
 			all, byNode[node.Name] = append(all, e), append(byNode[node.Name], e)

@@ -96,6 +96,7 @@ func versionsOf(ctx context.Context, client *installation.Client, namespace stri
 	if err != nil {
 		return fmt.Errorf("the versions of the agents: %w", err)
 	}
-	_, err = fmt.Fprintf(w, "agents %s\nKubernetes %s\n", terminal.Clean(cmp.Or(installation.Images(pods), "none in namespace "+namespace), 4*maxWord), terminal.Clean(server.GitVersion, maxWord))
+	_, images := installation.Images(pods)
+	_, err = fmt.Fprintf(w, "agents %s\nKubernetes %s\n", terminal.Clean(cmp.Or(images, "none in namespace "+namespace), 4*maxWord), terminal.Clean(server.GitVersion, maxWord))
 	return err
 }

@@ -108,6 +108,14 @@ func Count(number int, what string) string {
 	return fmt.Sprintf("%d %ss", number, what)
 }
 
+// With is a text, and after a separator more of it unless that is empty.
+func With(text, separator, more string) string {
+	if more == "" {
+		return text
+	}
+	return text + separator + more
+}
+
 // Listed joins the first of some names and says how many more there are.
 func Listed(names []string) string {
 	const most = 5

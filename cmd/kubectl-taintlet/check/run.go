@@ -171,14 +171,19 @@ func (r Report) print(w io.Writer, format string) error {
 	group, counts := "", map[status.Severity]int{}
 	for _, line := range r.Lines {
 		if line.Group != group {
-			fmt.Fprintf(&text, "%s%s\n%s\n", strings.Repeat("\n", min(1, text.Len())), line.Group, strings.Repeat("-", len(line.Group)))
+			if group != "" {
+				text.WriteString("\n")
+			}
 			group = line.Group
+			fmt.Fprintf(&text, "%s\n%s\n", group, strings.Repeat("-", len(group)))
 		}
 		counts[line.Severity]++
 		fmt.Fprintf(&text, "%s %s\n", signs[line.Severity], line.Text)
 		if line.Remedy != "" {
 			for _, detail := range []string{line.Remedy, line.Command, line.Link} {
-				text.WriteString(strings.TrimSuffix("    "+detail+"\n", "    \n"))
+				if detail != "" {
+					fmt.Fprintf(&text, "    %s\n", detail)
+				}
 			}
 		}
 	}

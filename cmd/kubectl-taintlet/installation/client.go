@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/pager"
 
+	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -170,9 +170,8 @@ func User(namespace, account string) rest.ImpersonationConfig {
 type Permission authorizationv1.ResourceAttributes
 
 func (p Permission) String() string {
-	text := strings.TrimSuffix(p.Verb+" "+p.Resource+"/"+p.Subresource, "/")
-	text = strings.TrimSuffix(text+" "+p.Name, " ")
-	return strings.TrimSuffix(text+" in "+p.Namespace, " in ")
+	text := terminal.With(p.Verb+" "+p.Resource, "/", p.Subresource)
+	return terminal.With(terminal.With(text, " ", p.Name), " in ", p.Namespace)
 }
 
 // Review asks which permissions the agents of a namespace have, and which they lack.

@@ -108,18 +108,19 @@ func IsOver(e *corev1.Event, pods []*corev1.Pod) bool {
 	return isOver
 }
 
-// Images counts the images of agents, such as 2 of taintlet:0.1.0; empty: there are none.
-func Images(pods []*corev1.Pod) string {
+// Images returns the images of agents, and a text that counts them, such as 2 of taintlet:0.1.0.
+func Images(pods []*corev1.Pod) (images []string, text string) {
 	counts := map[string]int{}
 	for _, pod := range pods {
 		counts[Agent(&pod.Spec).Image]++
 	}
 	delete(counts, "")
-	var all []string
-	for _, image := range slices.Sorted(maps.Keys(counts)) {
-		all = append(all, fmt.Sprintf("%d of %s", counts[image], image))
+	images = slices.Sorted(maps.Keys(counts))
+	counted := make([]string, len(images))
+	for i, image := range images {
+		counted[i] = fmt.Sprintf("%d of %s", counts[image], image)
 	}
-	return strings.Join(all, ", ")
+	return images, strings.Join(counted, ", ")
 }
 
 // VersionOf is the tag of an image; empty: it has none.

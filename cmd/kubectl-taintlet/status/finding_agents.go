@@ -139,7 +139,7 @@ func podFinding(f facts, pod *corev1.Pod) (Finding, bool) {
 	switch isRunning := waiting == nil && container.State.Terminated == nil; {
 	case !isRunning:
 		if waiting != nil {
-			end = strings.TrimSuffix("is waiting"+reasonOf(waiting.Reason, waiting.Message)+"; it "+end, "; it ")
+			end = terminal.With("is waiting"+reasonOf(waiting.Reason, waiting.Message), "; it ", end)
 		}
 		if code == AgentRestarted {
 			code = AgentNotStarted

@@ -125,12 +125,12 @@ func usesSlots(cfg *config.Config, text string) bool {
 // versions finds agents of several versions, and another version than that of this program.
 func versions(f facts) []Finding {
 	i := f.installation
-	images := installation.Images(i.Pods)
-	switch several := strings.Count(images, ", "); {
-	case several > 0:
-		return []Finding{warning(VersionsDiffer, "", commandOn("kubectl --namespace=%s rollout status daemonset "+installation.Account, i.Namespace), "agents are of %d versions: %s", several+1, images)}
-	case images != "":
-		agents, program := installation.ReleaseOf(images), installation.ReleaseOf(f.version)
+	images, counted := installation.Images(i.Pods)
+	switch {
+	case len(images) > 1:
+		return []Finding{warning(VersionsDiffer, "", commandOn("kubectl --namespace=%s rollout status daemonset "+installation.Account, i.Namespace), "agents are of %d versions: %s", len(images), counted)}
+	case len(images) == 1:
+		agents, program := installation.ReleaseOf(images[0]), installation.ReleaseOf(f.version)
 		if agents != "" && program != "" && agents != program {
 			return []Finding{warning(ProgramVersionDiffers, "", "kubectl taintlet version", "the agents are of version %s and this program is of version %s", agents, program)}
 		}

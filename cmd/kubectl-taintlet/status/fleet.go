@@ -164,9 +164,7 @@ func (f *Fleet) installed(i *installation.Installation, now time.Time) (lines []
 		if missing := d.Status.DesiredNumberScheduled - d.Status.CurrentNumberScheduled; missing > 0 {
 			line += fmt.Sprintf(", %d missing", missing)
 		}
-		if version := installation.VersionOf(installation.Agent(&d.Spec.Template.Spec).Image); version != "" {
-			line += "; version " + version
-		}
+		line = terminal.With(line, "; version ", installation.VersionOf(installation.Agent(&d.Spec.Template.Spec).Image))
 		lines = append(lines, terminal.Clean(line, maxText))
 	}
 	if len(i.Slots) == 0 {
@@ -197,7 +195,7 @@ func holderOf(lease *coordinationv1.Lease) string {
 
 // podText is an agent's pod, with since when it is ready, or not.
 func podText(pod *corev1.Pod, now time.Time) string {
-	text := strings.TrimSuffix(pod.Name+", version "+installation.VersionOf(installation.Agent(&pod.Spec).Image), ", version ")
+	text := terminal.With(pod.Name, ", version ", installation.VersionOf(installation.Agent(&pod.Spec).Image))
 	isReady, since := installation.ReadySince(pod)
 	text += map[bool]string{true: ", ready", false: ", not ready"}[isReady] + forSince(now, since)
 	if c := installation.AgentStatus(pod); c != nil && c.RestartCount > 0 {

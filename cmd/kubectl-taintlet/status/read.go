@@ -158,7 +158,10 @@ func (n *Node) readForeign(node *taints.Node, remembered decide.Record, policy *
 	}
 	for _, c := range node.Conditions {
 		if len(n.ForeignConditions) < maxForeign && !ours[c.Type] {
-			text := strings.TrimSuffix(fmt.Sprintf("%.*s %.*s (%.*s)", maxWord, c.Type, maxWord, c.Status, maxWord, c.Reason), " ()")
+			text := fmt.Sprintf("%.*s %.*s", maxWord, c.Type, maxWord, c.Status)
+			if c.Reason != "" {
+				text += fmt.Sprintf(" (%.*s)", maxWord, c.Reason)
+			}
 			n.ForeignConditions = append(n.ForeignConditions, terminal.Clean(text, 4*maxWord))
 		}
 	}

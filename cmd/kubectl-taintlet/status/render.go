@@ -113,7 +113,7 @@ func (r Report) cards(f Format) (lines []string) {
 		lines = append(lines, f.paint(n.Name+": "+string(n.State), colourOfLevel(string(n.State))))
 		add("agent", strings.Join(n.AgentPods, "; "))
 		if n.LastSign != nil {
-			add("last sign", strings.TrimSuffix(ago(r.Time, *n.LastSign)+", by the agent "+n.Agent, ", by the agent "))
+			add("last sign", terminal.With(ago(r.Time, *n.LastSign), ", by the agent ", n.Agent))
 		}
 		add("eviction slot", n.EvictionSlot)
 		add("other taints", strings.Join(n.ForeignTaints, ", "))
@@ -146,7 +146,7 @@ func (r Report) findingLines(f Format) []string {
 		if p.Severity == Failure {
 			mark, colour = "×", terminal.Red
 		}
-		text := strings.TrimSuffix(string(p.Code)+" "+p.Node, " ") + ": " + p.Text
+		text := terminal.With(string(p.Code), " ", p.Node) + ": " + p.Text
 		wrapped := terminal.Wrap(text, "  ", "  ", f.Columns)
 		wrapped[0] = f.paint(mark, colour) + wrapped[0][1:]
 		lines = append(lines, wrapped...)
