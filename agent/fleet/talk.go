@@ -100,9 +100,12 @@ func (f *Fleet) Peers() decide.Peers {
 		peers.Known = -1
 	}
 	for node, said := range f.heard {
+		if time.Since(said.at) > freshFor {
+			continue
+		}
 		isNear := f.zone != "" && f.zones[node] == f.zone
 		for condition := range f.own.Levels {
-			if level := said.Levels[condition]; level != probes.Unknown && time.Since(said.at) <= freshFor {
+			if level := said.Levels[condition]; level != probes.Unknown {
 				peers.Shares[condition] = peers.Shares[condition].With(level >= probes.Degraded, said.Maintenance, isNear)
 			}
 		}

@@ -17,7 +17,8 @@ type Rehearsed struct {
 
 // Acquire asks for a slot, which is not kept.
 func (s Rehearsed) Acquire(ctx context.Context, count int, cooldown time.Duration, evicts func(taints.Pair) bool) (held bool, err error) {
-	if held = s.Client == nil; !held {
+	held = true
+	if s.Client != nil {
 		held, err = s.Client.Acquire(ctx, count, cooldown, evicts)
 	}
 	if held {

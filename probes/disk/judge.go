@@ -190,9 +190,13 @@ func (t Thresholds) judgeSpace(r *pathState, title string, v *judgement) {
 	}
 	f, then := &r.fileSystem, &r.healthy
 	consider("Space", quantity{
-		f.available, f.size, then.size - then.available, t.space(f), plausibleBytes, "available %s of %s (%s) on %s, threshold %s", "", trend.BytesText})
+		left: f.available, total: f.size, usedBefore: then.size - then.available, enough: t.space(f), plausible: plausibleBytes,
+		format: "available %s of %s (%s) on %s, threshold %s", text: trend.BytesText,
+	})
 	consider("Inodes", quantity{
-		f.inodesFree, f.inodesTotal, then.inodesTotal - then.inodesFree, t.inodes(f), plausibleInodes, "free %s of %s inodes (%s) on %s, threshold %s", " inodes", trend.ItemsText})
+		left: f.inodesFree, total: f.inodesTotal, usedBefore: then.inodesTotal - then.inodesFree, enough: t.inodes(f), plausible: plausibleInodes,
+		format: "free %s of %s inodes (%s) on %s, threshold %s", unit: " inodes", text: trend.ItemsText,
+	})
 	if t.EarlyPercent > 0 && f.size > 0 {
 		v.early = t.space(f).Early(float64(f.available), float64(min(f.size, percentBaseMax))*t.EarlyPercent/100)
 	}
