@@ -202,8 +202,8 @@ func (l *loop) whyNotReady() string {
 	return cmp.Or(l.state.WhyNotWriting(), l.outbox.Refused())
 }
 
-// observePolicy takes in what is known of the admission policy. One that is new is not used
-// before API servers have loaded it: the first loss would make it one that fails.
+// observePolicy takes in what is known of the admission policy. A new policy is not used before API
+// servers have loaded it: otherwise the first loss would count as its failure.
 func (l *loop) observePolicy(answer node.PolicyAnswer) {
 	if l.answer.brings(answer, l.facts.KeepVersion) && l.answer.loading != answer {
 		l.answer.loading = answer

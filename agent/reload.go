@@ -12,10 +12,10 @@ const (
 	// rereadEvery is how often the configuration file is read. The kubelet changes a ConfigMap's
 	// volume about a minute after the ConfigMap.
 	rereadEvery = 10 * time.Second
-	// jitterPerSlice is the longest wait before a new configuration is in force, for
-	// each EndpointSlice of the agents and so for some 100 of them: the agents of a
-	// cluster must not all change their minds at once, and the fleet brake needs time
-	// to see the first victims. maxJitter is the longest wait of all.
+	// jitterPerSlice is the longest wait before a new configuration is in force, for each
+	// EndpointSlice of the agents. A slice has about 100 agents. The agents of a cluster must not
+	// all change their minds at once, and the fleet brake needs time to see the first victims.
+	// maxJitter is the longest wait of all.
 	jitterPerSlice = 10 * time.Second
 	maxJitter      = 5 * time.Minute
 )

@@ -178,9 +178,10 @@ func (c *Config) validateBeside(rule decide.Rule, at *field.Path) field.ErrorLis
 	return no.errs
 }
 
-// validateTwo refuses two rules for one pair, two rules for Critical or without reasons of a
-// condition and level, and two taints that wait for a removal, because it would not be clear which
-// fault a removal acknowledges. The later rule may be a default rule, which is not in the file.
+// validateTwo refuses two rules for one pair. Of a condition it refuses two rules for Critical, and
+// two for one level without reasons. It also refuses two taints that wait for a removal, because it
+// would not be clear which fault a removal acknowledges. The later rule may be a default rule,
+// which is not in the file.
 func validateTwo(earlier, later decide.Rule, atEarlier, at *field.Path) field.ErrorList {
 	pair := later.Taint.Pair()
 	var no refusals

@@ -86,10 +86,10 @@ func (s Share) zone() Share {
 // heard is how many peers told their level.
 func (s Share) heard() int { return s.Asked + s.Maintained }
 
-// reaches reports whether enough peers have told, and this percentage of them and this
-// host have the condition. Peers under maintenance have told, and where any other peer has
-// the condition, they are no part of the percentage. So a peer that says falsely that it is
-// under maintenance never does more for a taint than one that says falsely that it is OK.
+// reaches reports whether enough peers have told, and this percentage of them and this host have
+// the condition. Peers under maintenance have told, and where any other peer has the condition,
+// they are no part of the percentage. So a false claim of maintenance never helps a taint more than
+// a false claim to be OK.
 func (s Share) reaches(percent, minPeers int) bool {
 	of := s.Asked
 	if s.Bad == 0 {

@@ -128,7 +128,7 @@ func (s *State) followPause(t *turn) {
 	forgiven := false
 	if s.pause.endsFor(next) {
 		if !s.upkeep.take(t.policy.Upkeep, t.now) {
-			// What begins does not wait for what ends.
+			// A pause that begins does not wait for a pause that ends.
 			s.pause.conditions = inOrder(slices.Concat(s.pause.conditions, next.conditions), t.policy)
 			s.pause.observed = inOrder(slices.Concat(s.pause.observed, next.observed), t.policy)
 			s.pause.maintenance = cmp.Or(next.maintenance, s.pause.maintenance)

@@ -33,9 +33,10 @@ const (
 )
 
 // areConditionsDue reports whether the conditions are to be written: for their heartbeat, for a
-// difference that cannot wait, or for one that has its tokens. landed: the Node had the last
-// decision when this Step began. The mere value of a condition that is OK waits for the heartbeat.
-// A difference that may wait does so until the last report is written, and then for its tokens.
+// difference that cannot wait, or for a difference for which there are enough tokens. landed: the
+// Node had the last decision when this Step began. The mere value of a condition that is OK waits
+// for the heartbeat. A difference that may wait does so until the last report is written, and then
+// for its tokens.
 func (s *State) areConditionsDue(t *turn, landed bool) bool {
 	r, need := &s.writes, s.tokensForRepair(t)
 	for i := range s.conditions {

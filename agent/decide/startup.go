@@ -81,8 +81,8 @@ func (s *State) startupWaits(t *turn) (waits []string) {
 
 // awaits says why the start-up taint waits for a condition; empty: it does not. A condition that
 // the fleet brake holds back keeps no Node closed, as it gets no taint either. A sample that is
-// near a threshold is OK. A sample that is not yet sure (without a threshold to pass) is not, nor
-// is one whose checks were not all well since the start.
+// near a threshold is OK. A sample that is not yet sure (without a threshold to pass) is not OK.
+// Nor is a sample of a probe with a check that has not been healthy since the start.
 func (s *State) awaits(t *turn, c *condition) string {
 	switch o := c.last; {
 	case c.debounce.Level > probes.OK:

@@ -40,7 +40,7 @@ func NewScreen(w io.Writer) *Screen {
 	return s
 }
 
-// What a picture begins and ends with. The terminal cuts its lines (DECAWM off and on again).
+// The begin and the end of a picture. The terminal cuts its lines (DECAWM off and on again).
 const (
 	home      = "\x1b[H"
 	clearAll  = "\x1b[2J" + home

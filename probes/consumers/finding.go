@@ -126,9 +126,9 @@ func (b *baseline) blind(r Resource) float64 {
 	return max(0, b.host.Left-b.atFirst.Left-fresh)
 }
 
-// prove adds what a group must have taken of what nobody saw, and returns how much that is: what
-// all others together held at the first snapshot is not enough to have taken it. That can be
-// so of one group only, and only if all together held as much: the rest is the kernel's.
+// prove adds to a group the part of the unseen amount that no other can have taken, because all
+// others together held less at the first snapshot. It returns that part. That can be so of one group
+// only, and only if all together held as much: the rest is the kernel's.
 func (b *baseline) prove(r Resource, all map[Group]*Consumer, blind float64) float64 {
 	if blind == 0 {
 		return 0

@@ -165,7 +165,7 @@ type quantity struct {
 }
 
 // judgeSpace adds what the space and the inodes of a file system mean, where it has a size. A bad
-// sample tells how much was written since the newest healthy one. Who wrote it cannot be seen
+// sample tells how much was written since the newest healthy one. The writers cannot be seen
 // without privileges: the files of a pod's emptyDir and of its logs are readable by root only.
 func (t Thresholds) judgeSpace(r *pathState, title string, v *judgement) {
 	consider := func(thing string, q quantity) {

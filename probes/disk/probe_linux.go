@@ -158,10 +158,10 @@ func (p *Probe) collect(ctx context.Context, path *watchedPath) pathState {
 	return r
 }
 
-// countOnce counts the space of each file system for one path only: the first, or, of an overlay
-// and a path beneath it, the one that reports more, because a quota reports less. If only the name
-// of a directory tells which file system lies beneath, two paths count as one only if their sizes
-// are equal.
+// countOnce counts the space of each file system for one path only: the first. Of an overlay and a
+// path beneath it, that is the path which reports more, because a quota reports less. If only the
+// name of a directory tells which file system lies beneath, two paths count as one only if their
+// sizes are equal.
 func (p *Probe) countOnce(states []pathState) {
 	for i, path := range p.paths {
 		for j, other := range p.paths[:i] {

@@ -79,9 +79,12 @@ const Kind = "CheckReport"
 // docs is where the documentation is. A Link is a file in it and a heading.
 const docs = "https://github.com/taintlet/taintlet/blob/main/"
 
-// check is one check. Its answer is the first of these: the Findings with its codes; an error from
-// reading its part of the installation; the Nodes that were noted under its name; the answer of its
-// own query; that it passed.
+// check is one check. Its answer is the first of these that exists:
+//   - the Findings with its codes,
+//   - an error from reading its part of the installation,
+//   - the Nodes that were noted under its name,
+//   - the answer of ask,
+//   - that it passed.
 type check struct {
 	name string
 	// remedy and link are for a check that fails.
@@ -90,7 +93,7 @@ type check struct {
 	whether string
 	codes   []status.Code
 	part    string
-	// ofConfig: it checks the configuration of the agents; ofAgents: it checks their writes.
+	// ofConfig checks need the configuration of the agents, ofAgents checks need agents.
 	ofConfig, ofAgents bool
 	// said is what the Nodes have in common of which something was said.
 	said string
@@ -99,11 +102,11 @@ type check struct {
 	fine string
 	// isBase: where it fails, none of those that follow can tell anything of an installation.
 	isBase bool
-	// isBefore: it runs before an installation only; isAlways: before and after.
+	// isBefore checks run before an installation only, isAlways checks before and after it.
 	isBefore, isAlways bool
 }
 
-// listed asks for a list of what is wrong.
+// listed returns the question of a check that lists faults.
 func listed(severity status.Severity, wrong string, list func(*scene, context.Context) ([]string, error)) func(*scene, context.Context) (Line, error) {
 	return func(s *scene, ctx context.Context) (Line, error) {
 		found, err := list(s, ctx)

@@ -167,8 +167,8 @@ func (n *Node) readForeign(node *taints.Node, remembered decide.Record, policy *
 	}
 }
 
-// viaOf returns how one of taintlet's taints stays on the Node, and the name of its condition,
-// which is empty if the key does not contain it.
+// viaOf returns how a taint of taintlet stays on the Node, and the name of its condition, which is
+// empty if the key does not contain it.
 func viaOf(taint taints.Taint, held []string, policy *decide.Policy) (via taints.Via, name string) {
 	name = conditionNamed(strings.TrimSuffix(taint.Key, taints.EarlySuffix), policy)
 	_, isReconciled := taints.LifecycleCondition(taint.Pair())

@@ -34,8 +34,8 @@ const (
 	maxMessage = 2048
 )
 
-// Lines is the Report as text: the fleet in one line, the installation and its problems, a card for
-// a Node that was named, and a row for each condition that is not healthy (table.go).
+// Lines is the Report as text: the fleet in one line, then the installation and its problems. A
+// Node that was named has a card. Each condition that is not healthy has a row (table.go).
 func (r Report) Lines(f Format) []string {
 	table := r.table(f)
 	if f.NoHeaders {
