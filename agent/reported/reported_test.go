@@ -198,10 +198,10 @@ func TestReasonsAreExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, found := strings.Cut(string(page), "\n## Conditions of others\n")
+	_, section, found := strings.Cut(string(page), "\n## Conditions of other programs\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	if !found {
-		t.Fatal("docs/reasons.md has no section Conditions of others")
+		t.Fatal("docs/reasons.md has no section Conditions of other programs")
 	}
 	documented, given := map[string]bool{}, map[string]bool{"Reported": true}
 	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\|").FindAllStringSubmatch(section, -1) {
