@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Desired is the complete state that taintlet wants on the Node, never a difference. So a Desired
-// that is lost, or replaced by a newer one, costs nothing.
+// Desired is the complete state that taintlet wants on the Node, never a difference. A Desired can
+// therefore be lost, or replaced by a newer one, without harm.
 type Desired struct {
 	// Taints are ours, in order. Those of others are not part of it.
 	Taints []Taint
@@ -51,9 +51,9 @@ func (d Desired) AnnotationsDiffer(node *Node) bool {
 // k8s.io/apimachinery/pkg/api/validation).
 const maxAnnotations = 256 << 10
 
-// MaxForeignAnnotations is how many annotations of others a Node may have for the
-// admission policy to let its agent change the agent's own: taintlet.loop in
-// deploy/helm/taintlet/templates/_helpers.tpl, which says why.
+// MaxForeignAnnotations is how many annotations of other programs a Node can have before the
+// admission policy keeps the agent from changing its own: taintlet.loop in
+// deploy/helm/taintlet/templates/_helpers.tpl, which explains the bound.
 const MaxForeignAnnotations = 500
 
 // AnnotationsChangeable reports whether the admission policy lets the agent of the
@@ -68,8 +68,8 @@ func AnnotationsChangeable(node *Node) bool {
 	return foreign <= MaxForeignAnnotations
 }
 
-// AnnotationsFit reports whether the API server would take the desired
-// annotations beside those that the node has.
+// AnnotationsFit reports whether the API server would accept the desired annotations beside those
+// that the node has.
 func (d Desired) AnnotationsFit(node *Node) bool {
 	if !AnnotationsChangeable(node) {
 		return false
@@ -88,10 +88,10 @@ func (d Desired) AnnotationsFit(node *Node) bool {
 	return size <= maxAnnotations
 }
 
-// StillFits reports whether what was decided on base can be written
-// to fresh as it is. It can if nobody touched our record, the same pairs would
-// be ours, and the lifecycle controller asks for the same ones of them.
-// Otherwise the record would be wrong, or a pair would go that is to stay.
+// StillFits reports whether a decision made on base can be written to fresh unchanged. It can if
+// our record is unchanged, the same pairs would be ours, and the lifecycle controller asks for the
+// same ones of them. Otherwise the record would be wrong, or a pair that must stay would be
+// removed.
 func (d Desired) StillFits(base, fresh *Node) bool {
 	_, before, lostBefore := Plan(base.Taints, d.Owned, d.Taints)
 	_, after, lostAfter := Plan(fresh.Taints, d.Owned, d.Taints)
@@ -101,8 +101,8 @@ func (d Desired) StillFits(base, fresh *Node) bool {
 		!slices.ContainsFunc(d.Owned, func(p Pair) bool { return ControllerWants(base, p) != ControllerWants(fresh, p) })
 }
 
-// ApplyTo returns the node as it would be once that is written, without any API
-// server; the conditions come without times. It serves --dry-run=client.
+// ApplyTo returns the node as it would be after the write, without asking an API server and without
+// the times of conditions. It serves --dry-run=client.
 func (d Desired) ApplyTo(node *Node) *Node {
 	after := node.Clone()
 	after.Taints, _ = d.Differs(node)
@@ -144,8 +144,8 @@ func ControllerWants(node *Node, p Pair) bool {
 // admission policies let 2 KiB pass.
 const maxMessage = 2000
 
-// Message cuts a message to what the admission policies let pass. Long paths, or
-// many of them, and long keys of taints make longer ones.
+// Message cuts a message to the length that the admission policies allow. Long or many paths, and
+// long keys of taints, can make a message longer.
 func Message(text string) string {
 	if len(text) <= maxMessage {
 		return text

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Node is what taintlet reads of a Node. The API's own types link net/http, and what
-// decides about a Node has no use for that.
+// Node holds the parts of a Node that taintlet reads. The API's own types link net/http, which the
+// packages that decide do not need.
 type Node struct {
 	Name string
 	// UID tells a Node from a later one of the same name.

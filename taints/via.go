@@ -26,11 +26,11 @@ const (
 	// HeldAnnotation lists the keys of the kept pairs, separated by commas. It
 	// is what deploy/keep.yaml reads.
 	HeldAnnotation = "taintlet.dev/held"
-	// PausedAnnotation is for people: "true" or a list of conditions stops
-	// additions. taintlet reads it and never writes it.
+	// PausedAnnotation is set by operators. "true", or a list of conditions, stops new taints.
+	// taintlet reads it and never writes it.
 	PausedAnnotation = "taintlet.dev/paused"
-	// ModeAnnotation is for people: "Observe" has taintlet report taints, and set none on
-	// this Node. taintlet reads it and never writes it.
+	// ModeAnnotation is set by operators. With "Observe", taintlet reports the taints of this Node
+	// and sets none. taintlet reads it and never writes it.
 	ModeAnnotation = "taintlet.dev/mode"
 )
 
@@ -96,8 +96,8 @@ func LifecycleCondition(p Pair) (string, bool) {
 	return condition, ok
 }
 
-// Reserved says whose a key is that taintlet never writes and never removes,
-// with any effect; empty for a key that a rule may use.
+// Reserved returns the owner of a key that taintlet never writes and never removes, with any
+// effect; empty for a key that a rule may use.
 func Reserved(key string) (owner string) {
 	switch key {
 	case "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.cloudprovider.kubernetes.io/uninitialized":

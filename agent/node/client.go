@@ -43,8 +43,8 @@ const (
 	maxRequestTimeout = 40 * time.Second
 )
 
-// Memory is a Node without an API server, which nobody writes. Apply answers
-// with the Node as it would be, and keeps nothing.
+// Memory is a Node without an API server, and without other writers. Apply returns the Node as it
+// would be, and stores nothing.
 type Memory struct {
 	name string
 	log  *slog.Logger
@@ -74,13 +74,13 @@ func (m *Memory) Apply(_ context.Context, base *taints.Node, desired taints.Desi
 	return after, nil
 }
 
-// Announce does nothing: nobody reads Events of this Node.
+// Announce does nothing: this Node has no Events.
 func (m *Memory) Announce(context.Context, *taints.Node, string, string) error { return nil }
 
-// Ping is answered always.
+// Ping always succeeds.
 func (m *Memory) Ping(context.Context) error { return nil }
 
-// KeepPolicy is there: the run shows what a complete installation does.
+// KeepPolicy always reports the policy as present, so that the run shows a complete installation.
 func (m *Memory) KeepPolicy(context.Context, bool) (isPresent bool, version string, err error) {
 	m.log.Info("dry run: assuming that the admission policy " + taints.KeepPolicyName + " is installed")
 	return true, "dry-run", nil
@@ -198,7 +198,7 @@ func (o *Overlay) shown() *taints.Node {
 	return shown
 }
 
-// Ping asks below.
+// Ping asks the Node below.
 func (o *Overlay) Ping(ctx context.Context) error { return o.below.Ping(ctx) }
 
 // KeepPolicy asks the Node below.
@@ -206,7 +206,7 @@ func (o *Overlay) KeepPolicy(ctx context.Context, withVersion bool) (isPresent b
 	return o.below.KeepPolicy(ctx, withVersion)
 }
 
-// Announce sends the Event, which is not kept, and logs it.
+// Announce sends the Event as a dry run, and logs it.
 func (o *Overlay) Announce(ctx context.Context, node *taints.Node, reason, message string) error {
 	o.log.Info("dry run: would write an event", "type", corev1.EventTypeWarning, "reason", reason, "message", message)
 	return o.below.Announce(ctx, node, reason, message)

@@ -48,9 +48,9 @@ func NewOutbox(client Client, mayEvictUntil, now func() time.Time, crowd func() 
 // Run writes what is desired, until the context ends.
 func (o *Outbox) Run(ctx context.Context) error { return o.writer.run(ctx) }
 
-// Put hands the desired state to the writer, unless it did so before. It replaces a job that the
-// writer has not begun. It hands out conditions again that another client removed after they were
-// written.
+// Put hands the desired state to the writer, unless the writer already has it. It replaces a job
+// that the writer has not begun. If another client removed conditions after they were written, Put
+// hands them out again.
 func (o *Outbox) Put(base *taints.Node, desired taints.Desired) {
 	isRemoved := o.isWritten && lacksCondition(base, desired)
 	if o.handedOut != nil && !isRemoved && brings(*o.handedOut, desired, base) {
@@ -89,9 +89,8 @@ func (o *Outbox) discard() {
 	}
 }
 
-// Withdraw takes back the newest job although the writer may have begun with
-// it: a writer that waits before its next try, or joins jobs, then has nothing
-// to write.
+// Withdraw takes back the newest job even if the writer has begun with it: a writer that waits
+// before its next try, or joins jobs, then has nothing to write.
 func (o *Outbox) Withdraw() {
 	o.discard()
 	o.jobs <- job{}
@@ -105,21 +104,19 @@ func (o *Outbox) SignOfLife() {
 	}
 }
 
-// AllowRepeat lets the next job say the same as the one before, as a
-// heartbeat does.
+// AllowRepeat lets the next job be equal to the one before, as a heartbeat is.
 func (o *Outbox) AllowRepeat() { o.handedOut = nil }
 
-// Announce has the writer write an Event of an eviction before the taint is set. One of
-// the same reason that was not written yet is about an eviction that never came. Many of
-// them would hold the taint up: each may take as long as announceTimeout.
+// Announce has the writer write an Event of an eviction before the taint is set. It replaces an
+// unwritten Event of the same reason, which is about an eviction that never came: each Event can
+// delay the taint by announceTimeout.
 func (o *Outbox) Announce(reason, message string, at time.Time) {
 	o.announcements = slices.DeleteFunc(slices.Clone(o.announcements), func(before announcement) bool { return before.reason == reason })
 	o.announcements = append(o.announcements, announcement{reason, message, at})
 }
 
-// Observe takes in what became of a job and reports whether what is desired now is
-// on the Node. evictionPending reports whether the Node lacks a taint that was
-// announced.
+// Observe takes in the result of a job and reports whether the state that is desired now is on the
+// Node. evictionPending reports whether the Node lacks a taint that was announced.
 func (o *Outbox) Observe(r Result, evictionPending func(*taints.Node) bool) bool {
 	switch {
 	case r.Err == nil:
@@ -140,7 +137,7 @@ func (o *Outbox) Observe(r Result, evictionPending func(*taints.Node) bool) bool
 	return r.Err == nil
 }
 
-// Refused is what the API server said to the newest write, if it refused it.
+// Refused is the error with which the API server refused the newest write; empty if it did not.
 func (o *Outbox) Refused() string { return o.refused }
 
 // job is what is desired of the Node, and the Node on which it was decided.

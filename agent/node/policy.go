@@ -23,14 +23,15 @@ type PolicyLookup struct {
 	Answers chan PolicyAnswer
 }
 
-// PolicyAnswer says whether the policy is there.
+// PolicyAnswer reports whether the policy is installed.
 type PolicyAnswer struct {
 	IsPresent bool
-	// Version is that of the policy; empty: nobody asked for it, or there is no policy.
+	// Version is that of the policy; empty: the question was asked without it, or there is no
+	// policy.
 	Version string
 }
 
-// NewPolicyLookup returns a lookup that was not asked yet.
+// NewPolicyLookup returns a lookup that has not been asked yet.
 func NewPolicyLookup(client Client, log *slog.Logger) *PolicyLookup {
 	return &PolicyLookup{client: client, log: log, asked: make(chan struct{}, 1), Answers: make(chan PolicyAnswer)}
 }

@@ -39,7 +39,7 @@ func NewHealth(cfg *config.Config, now time.Time) *Health {
 	return h
 }
 
-// Expect expects samples of a probe from now on, in its period.
+// Expect expects samples of a condition from now on, at least one in each of its periods.
 func (h *Health) Expect(c config.Condition, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,14 +53,14 @@ func (h *Health) Forget(name probes.Condition) {
 	delete(h.rounds, name)
 }
 
-// Sampled takes in that a probe gave a sample.
+// Sampled notes that a probe returned a sample.
 func (h *Health) Sampled(name probes.Condition, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.rounds[name] = round{now, h.rounds[name].limit}
 }
 
-// SetReady takes why the agent is not ready; empty: it is.
+// SetReady sets the cause why the agent is not ready; empty: it is ready.
 func (h *Health) SetReady(whyNot string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

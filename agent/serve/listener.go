@@ -18,10 +18,10 @@ import (
 // that sends nothing.
 const deferAccept = 1
 
-// Listen listens on a TCP address. The kernel hands a connection over when its
-// request is there, or when deferAccept is over (TCP_DEFER_ACCEPT, tcp(7)). So the
-// request of a peer wakes the agent once and not twice, and the control probe of
-// the network, which only connects, does not wake it at all.
+// Listen listens on a TCP address. The kernel hands a connection over when its request has arrived,
+// or after deferAccept (TCP_DEFER_ACCEPT, tcp(7)). The request of a peer therefore wakes the agent
+// once and not twice, and the control probe of the network, which only connects, does not wake it
+// at all.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
 	// The server ends idle connections long before a keep-alive would.
 	config := net.ListenConfig{KeepAlive: -1, Control: func(_, _ string, c syscall.RawConn) error {

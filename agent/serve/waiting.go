@@ -19,8 +19,7 @@ type Waiting struct {
 	done   chan struct{}
 }
 
-// Wait serves at the address until Stop, or until the context ends. why is what /readyz
-// answers.
+// Wait serves at the address until Stop, or until the context ends. /readyz answers with why.
 func Wait(ctx context.Context, address, why string, log *slog.Logger) (*Waiting, error) {
 	listener, err := Listen(ctx, address)
 	if err != nil {
@@ -37,7 +36,7 @@ func Wait(ctx context.Context, address, why string, log *slog.Logger) (*Waiting,
 	return w, nil
 }
 
-// Say sets what /readyz answers.
+// Say sets the text with which /readyz answers.
 func (w *Waiting) Say(why string) { w.health.SetReady(why) }
 
 // Stop frees the address.

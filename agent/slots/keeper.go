@@ -53,7 +53,7 @@ type level struct {
 // isWanted reports whether a slot is requested.
 func (l level) isWanted() bool { return l.request >= decide.SlotRequested }
 
-// Keeper is the one goroutine that deals with slots.
+// Keeper holds and renews the eviction slot of this Node, in one goroutine.
 type Keeper struct {
 	client Client
 	log    *slog.Logger
@@ -86,8 +86,8 @@ func NewKeeper(client Client, log *slog.Logger, now func() time.Time) *Keeper {
 	return &Keeper{client: client, log: log, now: now, woken: make(chan struct{}, 1), Answers: make(chan decide.Slot)}
 }
 
-// Request says what the decider requests, and the configuration in force. It does not
-// wait. What is requested as before may be said again.
+// Request passes on the request of the decider, and the configuration in force. It does not wait,
+// and may be called again with the same request.
 func (k *Keeper) Request(request decide.SlotRequest, cfg *config.Config) {
 	if request == decide.SlotUndecided {
 		return
@@ -115,7 +115,7 @@ func (k *Keeper) read() level {
 	return k.newest
 }
 
-// MayEvictUntil is until when a NoExecute taint may be added to the Node.
+// MayEvictUntil returns the time until which a NoExecute taint may be added to the Node.
 func (k *Keeper) MayEvictUntil() time.Time { return time.Unix(0, k.confirmed.Load()) }
 
 // Run asks for, keeps and releases a slot until the context ends. A slot that

@@ -38,9 +38,8 @@ const writeRetries = 10
 // same time. A busy Node sees a few writes per minute.
 const conflictTries = 10
 
-// Client reads and writes one Node. It is built on the REST client with a
-// scheme of only what is used: the typed clientset would add 10 MB to the
-// binary and 6 MB to every node's memory.
+// Client reads and writes one Node. It is built on the REST client, with a scheme of only the types
+// that it uses: the typed clientset would add 10 MB to the binary and 6 MB to every node's memory.
 type Client struct {
 	*connections
 	codec runtime.ParameterCodec
@@ -77,28 +76,27 @@ func (c *Client) Node(name string) *Client {
 	return &other
 }
 
-// DryRun returns a client whose writes the API server checks and does not keep.
+// DryRun returns a client whose writes the API server checks and does not store.
 func (c *Client) DryRun() *Client {
 	other := *c
 	other.dryRun = []string{metav1.DryRunAll}
 	return &other
 }
 
-// Unretried returns a client that makes each write once: its caller knows better when to
-// try again. client-go repeats what the API server puts off (429) each second, ten times, and
-// the agents of a large fleet would do so all together.
+// Unretried returns a client that sends each write once, because its caller knows better when to
+// try again. client-go repeats a request that the API server puts off (429) each second, ten times,
+// and the agents of a large fleet would repeat theirs all together.
 func (c *Client) Unretried() *Client {
 	other := *c
 	other.retries = 0
 	return &other
 }
 
-// Apply makes the Node carry what is desired, in at most two requests that matter.
-// The first is to nodes: taints and annotations, guarded by the resourceVersion
-// that it was computed on. The second is to nodes/status: conditions. What is there already is
-// not written. On a conflict it reads the Node and plans again, so that nobody
-// else's taint is lost, reordered or brought back. It returns the newest Node
-// that it has seen, also with an error.
+// Apply writes the desired state to the Node, with at most two patches. The first is of nodes:
+// taints and annotations, guarded by the resourceVersion from which it was computed. The second is
+// of nodes/status: conditions. A part that is already there is not written. On a conflict it reads
+// the Node and plans again, so that no other client's taint is lost, reordered or restored. It
+// returns the newest Node that it has seen, also with an error.
 func (c *Client) Apply(ctx context.Context, base *taints.Node, desired taints.Desired) (*taints.Node, error) {
 	node := base
 	for range conflictTries {
@@ -246,14 +244,15 @@ func statusPatch(node *taints.Node, desired taints.Desired, now time.Time) []any
 	return patch
 }
 
-// Ping asks for the admission policy. Any status of the API server says that it answers.
+// Ping reads the admission policy. Any answer with a status, also an error, shows that the API
+// server answers.
 func (c *Client) Ping(ctx context.Context) error {
 	_, _, err := c.KeepPolicy(ctx, false)
 	return err
 }
 
-// KeepPolicy reports whether the binding of deploy/keep.yaml is in the cluster. With the
-// version, which changes with the binding and the policy, the policy has to be there too.
+// KeepPolicy reports whether the binding of deploy/keep.yaml exists in the cluster. With the
+// version, which changes with the binding and the policy, the policy must exist as well.
 func (c *Client) KeepPolicy(ctx context.Context, withVersion bool) (isPresent bool, version string, err error) {
 	binding, err := c.keepObject(ctx, "mutatingadmissionpolicybindings")
 	if !withVersion || binding == "" {

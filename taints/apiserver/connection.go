@@ -114,8 +114,8 @@ func IsUnanswered(err error) bool {
 	return err != nil && !errors.As(err, &status) && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrOvertaken)
 }
 
-// Slow is how long a patch of the Node takes at least while many agents write theirs. Else it
-// takes milliseconds.
+// Slow is the least time that a patch of the Node takes while many agents write theirs. Otherwise
+// it takes milliseconds.
 const Slow = time.Second
 
 // lateFor is how long a slow patch is remembered.

@@ -116,7 +116,8 @@ func (d *detour) observe(elsewhere bool) {
 	}
 }
 
-// Address is the host and port of the API server as it is configured; empty: it is not valid.
+// Address is the configured host and port of the API server; empty if the configuration is not
+// valid.
 func (c *Client) Address() string { return c.detour.configured }
 
 // SetEndpoints sets where the API server is dialed while its configured address fails, the
@@ -127,9 +128,9 @@ func (c *Client) SetEndpoints(endpoints []netip.AddrPort) {
 	c.detour.endpoints = endpoints
 }
 
-// ObserveWay takes in what is known of the way to the API server. isBroken: the kept connection
-// may be dead, as this host has lost a route. elsewhere: the endpoints answer, and the
-// configured address does not.
+// ObserveWay takes in the state of the way to the API server. isBroken: the kept connection may be
+// dead, because this host has lost a route. elsewhere: the endpoints answer, and the configured
+// address does not.
 func (c *Client) ObserveWay(isBroken, elsewhere bool) {
 	c.detour.observe(elsewhere)
 	if isBroken || elsewhere {

@@ -12,7 +12,7 @@ import (
 // fieldManager is the name under which the API server remembers our writes.
 const fieldManager = "taintlet"
 
-// NodeOf reads a Node of the API; nil of nil. Both share maps, which nobody changes.
+// NodeOf converts a Node of the API; nil for nil. Both share maps, which must not be changed.
 func NodeOf(node *corev1.Node) *taints.Node {
 	if node == nil {
 		return nil

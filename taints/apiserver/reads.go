@@ -39,9 +39,9 @@ const (
 	listedAtOnce  = "1000"
 )
 
-// ListSlices returns the metadata of the EndpointSlices with these labels, and not
-// what is in them. A slice has the labels of its Service, and one with its name
-// (LabelServiceName in k8s.io/api/discovery/v1).
+// ListSlices returns the metadata of the EndpointSlices with these labels, without their endpoints.
+// A slice has the labels of its Service, and one with the name of the Service (LabelServiceName in
+// k8s.io/api/discovery/v1).
 func (c *Client) ListSlices(ctx context.Context, namespace, selector string) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	err := c.read(within(ctx, maxSliceList), "list", sliceResource, namespace+"/"+selector, list, func(get *rest.Request) {

@@ -55,9 +55,9 @@ type Recorder struct {
 	reasons map[string]*rate.Limiter
 }
 
-// StartRecorder returns a Recorder that runs, and what ends it: that writes what is
-// left, for a moment at most. Nothing may be recorded afterwards. crowd is asked for
-// the time in which all agents of the fleet write once, 0 where that is not known.
+// StartRecorder starts a Recorder, and returns it with the function that stops it. stop waits a
+// moment for the Events that are not written yet. Nothing may be recorded afterwards. crowd returns
+// the time in which all agents of the fleet write once, 0 if it is not known.
 func (c *Client) StartRecorder(ctx context.Context, crowd func() time.Duration, log *slog.Logger) (recorder *Recorder, stop func()) {
 	r := newRecorder(c.event, c.Unretried().createEvent, crowd, c.patches.isLate, log)
 	// Events that are recorded while the agent ends are written as well.
@@ -80,8 +80,8 @@ func newRecorder(event func(node *taints.Node, kind, reason, message string) *co
 	}
 }
 
-// Event records an Event about a Node. It does not wait. What is beyond the bounds is
-// logged and not written.
+// Event records an Event about a Node and does not wait. Events beyond the bounds are logged and
+// not written.
 func (r *Recorder) Event(node *taints.Node, kind, reason, message string) {
 	if !r.allow(kind, reason) {
 		r.log.Warn("event not written: there were too many", "type", kind, "reason", reason)

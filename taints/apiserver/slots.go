@@ -64,12 +64,11 @@ func (c *Client) Slots(namespace string) *Slots {
 // one: many Nodes may be waiting.
 const SlotsAtATime = 3
 
-// Acquire tries to get one of count slots, or finds that which this Node holds
-// already. It reads all of them once, in as many calls as the client's rate
-// makes of that, and later some in turn. It begins at a place of this Node's
-// own, so that many Nodes do not all ask for the first. evicts reports
-// whether a pair on another Node may be one of ours that evicts. The error is
-// that of the API server; then it is not known whether there is a slot.
+// Acquire tries to get one of count slots, or finds the slot that this Node already holds. The
+// first call for a slot reads all slots, in as many calls as the client's rate requires, and later
+// calls read some in turn. It begins at a slot that depends on the Node, so that many Nodes do not
+// all try the first. evicts reports whether a pair on another Node may be one of ours that evicts.
+// An error is that of the API server; then it is not known whether this Node holds a slot.
 func (s *Slots) Acquire(ctx context.Context, count int, cooldown time.Duration, evicts func(taints.Pair) bool) (held bool, err error) {
 	if held, err := s.findOwn(ctx, count); held || err != nil {
 		return held, err
@@ -157,8 +156,8 @@ func (s *Slots) isFree(ctx context.Context, lease *coordinationv1.Lease, cooldow
 	return true, nil
 }
 
-// Renew moves the Lease, so that others see that its holder is alive. Not held
-// means lost: another Node has it, or it was removed.
+// Renew updates the Lease, which shows other Nodes that its holder is alive. Not held means lost:
+// another Node has it, or it was removed.
 func (s *Slots) Renew(ctx context.Context) (held bool, err error) {
 	for range conflictTries {
 		var lease *coordinationv1.Lease
