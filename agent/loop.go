@@ -224,7 +224,7 @@ func (l *loop) observePolicy(answer node.PolicyAnswer) {
 // write's answer may overtake the watch.
 func (l *loop) observeNode(version *taints.Node) {
 	if version == nil {
-		l.Log.Warn("node not found; nothing is written until it exists. Is --node-name right?")
+		l.Log.Warn("node not found; nothing is written until it exists. Check --node-name")
 		l.newest = nil
 		l.reported.Put(nil)
 		return
@@ -249,7 +249,7 @@ func (l *loop) setNode(version *taints.Node) {
 func (l *loop) observeResult(r node.Result) bool {
 	switch {
 	case r.IsRestored:
-		l.Log.Warn("the node is older than before: etcd was restored. Watching it anew", "version", r.Node.ResourceVersion)
+		l.Log.Warn("the node is older than before: etcd was restored. Watching it again", "version", r.Node.ResourceVersion)
 		l.setNode(r.Node)
 		l.watch.Restart()
 	case r.Node != nil && l.newest != nil:
@@ -278,7 +278,7 @@ func (l *loop) evictionPending(written *taints.Node) bool {
 func (l *loop) refuse(err error) {
 	l.metrics.Refused(true)
 	// Not as an error: two files are two lines, however soon they follow each other.
-	l.Log.Error("configuration refused; the one in force stays", "inForce", l.cfg.Hash, "reason", err.Error())
+	l.Log.Error("configuration refused; the earlier one stays in force", "inForce", l.cfg.Hash, "reason", err.Error())
 	l.event(corev1.EventTypeWarning, "ConfigurationRefused", "configuration "+l.cfg.Hash+" stays in force: "+err.Error())
 }
 
@@ -291,9 +291,9 @@ func (l *loop) reload(ctx context.Context, file *config.Config) {
 	l.file = file
 	changes := l.reconfigure(ctx, next)
 	l.metrics.Refused(false)
-	text := "configuration " + named(next) + " is in force, before it was " + named(before) + ": " + changes
+	text := "configuration " + named(next) + " is in force; the earlier one was " + named(before) + ": " + changes
 	if named(next) == named(before) { // only after a refusal; who read of that looks for its end
-		text = "the file has configuration " + named(next) + " again, which stayed in force"
+		text = "the file has configuration " + named(next) + " again, which is still in force"
 	}
 	l.event(corev1.EventTypeNormal, "ConfigurationReloaded", text)
 }

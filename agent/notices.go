@@ -39,7 +39,7 @@ func (l *loop) tellLevel(n decide.Notice, before []decide.DesiredTaint) {
 		gone := slices.DeleteFunc(slices.Clone(before), func(d decide.DesiredTaint) bool { return slices.Contains(now, d) })
 		e.kind, e.message = corev1.EventTypeNormal, e.message+taintsOf(n.Condition, "; removes taint ", gone)
 		if stays := taintsOf(n.Condition, "; taint ", now); stays != "" {
-			e.message += stays + " stays until somebody removes it"
+			e.message += stays + " stays until an operator removes it"
 		}
 		l.levelEvents.add(n.Condition, e)
 		return
@@ -50,7 +50,7 @@ func (l *loop) tellLevel(n decide.Notice, before []decide.DesiredTaint) {
 	}
 	if n.To == probes.Critical && !l.state.IsObserved(n.Condition) { // announced before the taint is set
 		l.levelEvents.wrote(n.Condition, l.Now())
-		l.outbox.Announce(e.reason, e.message+"; pods that do not tolerate it are deleted now; this cannot be recalled", l.Now())
+		l.outbox.Announce(e.reason, e.message+"; pods that do not tolerate it are deleted now; this cannot be undone", l.Now())
 		return
 	}
 	l.levelEvents.add(n.Condition, e)

@@ -177,7 +177,7 @@ func TestATaintThatStaysIsToldSo(t *testing.T) {
 		w.mu.Lock()
 		last := w.events[len(w.events)-1]
 		w.mu.Unlock()
-		if last.reason != "HostDiskPressureOK" || last.message != "OK; taint example.com/look:NoSchedule stays until somebody removes it" {
+		if last.reason != "HostDiskPressureOK" || last.message != "OK; taint example.com/look:NoSchedule stays until an operator removes it" {
 			t.Errorf("%+v", last)
 		}
 		if log := w.take(); !strings.Contains(log, "to=OK") || strings.Contains(log, "example.com/look") {

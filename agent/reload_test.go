@@ -183,7 +183,7 @@ func TestReloadRefusesWhatIsInvalid(t *testing.T) {
 			t.Errorf("%d probes made", got)
 		}
 		for _, mended := range []struct{ file, want string }{
-			{"", "stayed in force"}, {"pid: {usedPercent: 80}\n", "is in force, before it was"},
+			{"", "is still in force"}, {"pid: {usedPercent: 80}\n", "is in force; the earlier one was"},
 		} {
 			r.write(mended.file)
 			time.Sleep(soon)

@@ -65,7 +65,7 @@ func TestRemovalsAreTold(t *testing.T) {
 	s.remove("")
 	second := s.now
 	s.heartbeat()
-	expect("removed twice", 2, "", second, "; taint removed 2 times, last by somebody at "+second.UTC().Format("15:04 UTC"))
+	expect("removed twice", 2, "", second, "; taint removed 2 times, last by an unknown client at "+second.UTC().Format("15:04 UTC"))
 	if len(counts) != 2 || counts[0] != 1 || counts[1] != 2 {
 		t.Errorf("the notices count %v", counts)
 	}

@@ -108,11 +108,11 @@ func (s *State) lacksPeers(t *turn) string {
 	u, peers := &s.startup, t.in.Peers
 	switch {
 	case peers.Known < 0:
-		return "the list of peers is not read yet"
+		return "the list of peers has not been read yet"
 	case u.heard == 0 && t.now.Sub(u.since) < aloneFor:
-		return "no peer found yet"
+		return "no peer has been found yet"
 	case peers.Rounds < u.heard:
-		return "the peers were not asked twice yet"
+		return "the peers have not been queried twice yet"
 	}
 	return ""
 }

@@ -57,7 +57,7 @@ func (f *Fleet) read(ctx context.Context, these string, ask func(context.Context
 	err := ask(asking)
 	f.reading.Unlock()
 	if err != nil && ctx.Err() == nil {
-		f.options.Log.Warn("cannot read where "+these+" are; what is known of them stays", "error", err)
+		f.options.Log.Warn("cannot read the addresses of "+these+"; the earlier list stays in use", "error", err)
 	}
 	return err
 }

@@ -32,7 +32,7 @@ func newScraped() *scraped {
 	g.clearsIn = g.gauges("condition_clears_in_seconds", "Time until the condition is OK if every further sample is good, including the wait for a token. Absent while it is OK.", "condition")
 	g.contested = g.gauges("contested", "1 while the taint is missing or a stand-in because another program removed it, such as the controller when the keep policy fails.", "condition")
 	g.repair = g.gauges("repair_needed", "1 while HostRepairNeeded is True for a fault of the condition.", "condition")
-	g.held = g.gauges("held", "1 while something (by) holds the condition back from a taint, an eviction or a clear (what). Absent otherwise.", "condition", "what", "by")
+	g.held = g.gauges("held", "1 while something (by) holds the condition back from a taint, an eviction or clearing (what). Absent otherwise.", "condition", "what", "by")
 	g.reason = g.gauges("condition_reason", "1 for the reason of the Node condition, and for that of an Unknown sample. Absent while the condition is OK.", "condition", "reason")
 	g.taint = g.gauges("taint_desired", "1 for each taint that taintlet desires now; via is direct, kept or stand-in.", "condition", "key", "effect", "via")
 	g.tokens = g.gauges("write_budget_tokens", "Tokens left in the emptiest bucket of the write budget.")

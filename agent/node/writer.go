@@ -282,7 +282,7 @@ func (w *writer) answer(j job, node *taints.Node, err error) {
 	case errors.Is(err, apiserver.ErrOvertaken):
 		w.log.Debug("node changed while writing", "error", err)
 	case errors.Is(err, ErrAnswersAgain):
-		w.log.Info("the API server answers again; what is desired is decided anew")
+		w.log.Info("the API server answers again; deciding again")
 	case apierrors.IsNotFound(err):
 		w.log.Warn("node does not exist; trying again", "error", err)
 	case err != nil:
@@ -292,7 +292,7 @@ func (w *writer) answer(j job, node *taints.Node, err error) {
 			w.log.Info("taints of the node changed", "from", describe(j.base.Taints), "to", describe(node.Taints))
 		}
 		if _, differs := j.desired.Differs(node); differs {
-			w.log.Warn("the API server took the patch but the node lacks a part of it; a webhook may have removed it")
+			w.log.Warn("the API server accepted the patch but the node lacks a part of it; a webhook may have removed it")
 		}
 	}
 }

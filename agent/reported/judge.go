@@ -68,9 +68,9 @@ func (o *Options) judge(s sighting, now time.Time) probes.Observation {
 	case c == nil:
 		return o.unknown("ConditionMissing", "the Node has no condition "+o.Type)
 	case o.StaleAfter > 0 && s.changedAt.IsZero():
-		return o.unknown("HeartbeatNotSeen", "whoever reports "+o.Type+" has not done so since this agent started")
+		return o.unknown("HeartbeatNotSeen", ""+o.Type+" has not been updated since this agent started")
 	case o.StaleAfter > 0 && now.Sub(s.changedAt) >= o.StaleAfter:
-		return o.unknown("ConditionStale", fmt.Sprintf("whoever reports %s has not done so for %s", o.Type, o.StaleAfter))
+		return o.unknown("ConditionStale", fmt.Sprintf("%s has not been updated for %s", o.Type, o.StaleAfter))
 	case c.Status != taints.ConditionTrue && c.Status != taints.ConditionFalse:
 		return o.unknown("ReportedUnknown", fmt.Sprintf("%s is %s: %s", o.Type, quoted(string(c.Status)), quoted(c.Message)))
 	}

@@ -75,12 +75,12 @@ func TestSilentReporters(t *testing.T) {
 		w := newWorld(t, deadlock)
 		w.is("Unknown NodeNotSeen: the Node has not been seen yet")
 		report.say(w, 0)
-		w.is("Unknown HeartbeatNotSeen: whoever reports KernelDeadlock has not done so since this agent started")
-		w.after(5 * time.Minute).is("Unknown HeartbeatNotSeen: whoever reports KernelDeadlock has not done so since this agent started")
+		w.is("Unknown HeartbeatNotSeen: KernelDeadlock has not been updated since this agent started")
+		w.after(5 * time.Minute).is("Unknown HeartbeatNotSeen: KernelDeadlock has not been updated since this agent started")
 		report.say(w, time.Minute)
 		w.is(report.want)
 		w.after(14 * time.Minute).is(report.want)
-		w.after(time.Minute).is("Unknown ConditionStale: whoever reports KernelDeadlock has not done so for 15m0s")
+		w.after(time.Minute).is("Unknown ConditionStale: KernelDeadlock has not been updated for 15m0s")
 		report.say(w, 2*time.Minute)
 		w.is(report.want)
 	}
@@ -108,7 +108,7 @@ func TestReportBeforeTheFirstSample(t *testing.T) {
 	w.hangs(time.Minute)
 	w.is(hung)
 	w.probe = w.board.Probe(deadlock) // of another configuration
-	w.is("Unknown HeartbeatNotSeen: whoever reports KernelDeadlock has not done so since this agent started")
+	w.is("Unknown HeartbeatNotSeen: KernelDeadlock has not been updated since this agent started")
 }
 
 // No clock of a reporter is believed: a heartbeat in the past or in the future is one
@@ -116,15 +116,15 @@ func TestReportBeforeTheFirstSample(t *testing.T) {
 func TestForgedHeartbeats(t *testing.T) {
 	w := newWorld(t, deadlock)
 	w.hangs(0)
-	w.is("Unknown HeartbeatNotSeen: whoever reports KernelDeadlock has not done so since this agent started")
+	w.is("Unknown HeartbeatNotSeen: KernelDeadlock has not been updated since this agent started")
 	w.hangs(1000 * time.Hour)
 	w.is(hung)
 	w.after(15 * time.Minute).hangs(1000 * time.Hour)
-	w.is("Unknown ConditionStale: whoever reports KernelDeadlock has not done so for 15m0s")
+	w.is("Unknown ConditionStale: KernelDeadlock has not been updated for 15m0s")
 	w.hangs(-1000 * time.Hour)
 	w.is(hung)
 	w.after(15 * time.Minute)
-	w.is("Unknown ConditionStale: whoever reports KernelDeadlock has not done so for 15m0s")
+	w.is("Unknown ConditionStale: KernelDeadlock has not been updated for 15m0s")
 }
 
 // A reporter that never refreshes what it says counts for ever with staleAfter: 0.

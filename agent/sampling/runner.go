@@ -54,7 +54,7 @@ func (r *runner) run(ctx context.Context) error {
 		}
 		if why := o.Culprit.Unreadable; why != "" && !r.isUnreadable {
 			r.isUnreadable = true
-			r.log.Warn("who took it cannot be named on this host", "condition", string(o.Condition), "reason", why)
+			r.log.Warn("cannot name culprits on this host", "condition", string(o.Condition), "reason", why)
 		}
 		select {
 		case <-ctx.Done():

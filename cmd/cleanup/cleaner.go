@@ -88,7 +88,7 @@ func (c *cleaner) stillWorks(ctx context.Context) error {
 	}
 	return c.client.Each(ctx, func(node *taints.Node) error {
 		if (len(c.names) == 0 || slices.Contains(c.names, node.Name)) && decide.IsTouched(node, c.policy) {
-			return fmt.Errorf("node %s: an agent is still at work on it; stop it first, by deleting the DaemonSet if it is one, then clean up again", node.Name)
+			return fmt.Errorf("node %s: an agent still writes it; stop the agent first, for example by deleting the DaemonSet, then clean up again", node.Name)
 		}
 		return nil
 	})
@@ -114,7 +114,7 @@ func (c *cleaner) choose(ctx context.Context, now time.Time) (chosen []*taints.N
 		return chosen, len(chosen), err
 	}
 	if c.what == ofStale && c.policy.Heartbeat == 0 {
-		return nil, 0, errors.New("the configuration has heartbeat 0: without heartbeats it cannot be told which agents are gone")
+		return nil, 0, errors.New("the configuration has heartbeat 0: without heartbeats, stale Nodes cannot be found")
 	}
 	err = c.client.Each(ctx, func(node *taints.Node) error {
 		seen++
@@ -124,7 +124,7 @@ func (c *cleaner) choose(ctx context.Context, now time.Time) (chosen []*taints.N
 		return nil
 	})
 	if most := max(1, seen*stalePercent/100); err == nil && c.what == ofStale && len(chosen) > most {
-		return nil, seen, fmt.Errorf("%d of %d nodes have had no agent for %s, more than the %d that may be cleaned up at a time; is the DaemonSet there? Nothing was changed", len(chosen), seen, staleAfter, most)
+		return nil, seen, fmt.Errorf("%d of %d nodes have had no agent for %s, more than the %d that may be cleaned up at a time; check that the DaemonSet exists. Nothing was changed", len(chosen), seen, staleAfter, most)
 	}
 	return chosen, seen, err
 }
@@ -132,7 +132,7 @@ func (c *cleaner) choose(ctx context.Context, now time.Time) (chosen []*taints.N
 func (c *cleaner) isStale(node *taints.Node, now time.Time) bool {
 	last := decide.LastSign(node, c.policy)
 	if last.IsZero() || last.After(now.Add(wrongClock)) {
-		c.say(node, "cannot tell when an agent last wrote it; left alone")
+		c.say(node, "cannot read when an agent last wrote it; nothing is removed")
 		return false
 	}
 	return now.Sub(last) > staleAfter
@@ -143,7 +143,7 @@ func (c *cleaner) clean(ctx context.Context, before *taints.Node) error {
 	for range cleanupTries {
 		desired, stays, err := decide.Cleanup(c.policy, node)
 		if err != nil {
-			return fmt.Errorf("node %s: it cannot be told which taints are taintlet's, so nothing is removed; remove them and the annotation by hand: %w", node.Name, err)
+			return fmt.Errorf("node %s: cannot read which taints are taintlet's, so nothing is removed; remove them and the annotation by hand: %w", node.Name, err)
 		}
 		after := desired.ApplyTo(node)
 		if !c.dryRun {
@@ -153,7 +153,7 @@ func (c *cleaner) clean(ctx context.Context, before *taints.Node) error {
 		case err == nil:
 			c.tell(before, desired.ApplyTo(node)) // others write the Node meanwhile
 			if len(stays) > 0 {
-				return fmt.Errorf("node %s: the record names %s, but no rule asks for them, so they may be anybody's: give --config with the rule that did, or remove them by hand and clean up again", node.Name, terminal.Clean(fmt.Sprint(stays), maxLine))
+				return fmt.Errorf("node %s: the record names %s, but no rule asks for them, so they may be another program's: use --config with the earlier rule, or remove them by hand and clean up again", node.Name, terminal.Clean(fmt.Sprint(stays), maxLine))
 			}
 			return nil
 		case apierrors.IsNotFound(err):
@@ -163,7 +163,7 @@ func (c *cleaner) clean(ctx context.Context, before *taints.Node) error {
 		}
 		node = after
 	}
-	return fmt.Errorf("node %s: an agent is still at work on it; stop it first", node.Name)
+	return fmt.Errorf("node %s: an agent still writes it; stop the agent first", node.Name)
 }
 
 func (c *cleaner) tell(before, after *taints.Node) {
@@ -188,10 +188,10 @@ func (c *cleaner) tell(before, after *taints.Node) {
 		c.say(after, map[bool]string{true: "would remove ", false: "removed "}[c.dryRun]+text)
 	}
 	if len(gone) == 0 {
-		c.say(after, "nothing of taintlet's was there")
+		c.say(after, "nothing to remove")
 	}
 	if _, paused := after.Annotations[taints.PausedAnnotation]; paused {
-		c.say(after, "annotation "+taints.PausedAnnotation+" stays; a person put it there")
+		c.say(after, "annotation "+taints.PausedAnnotation+" stays, because an operator set it")
 	}
 }
 

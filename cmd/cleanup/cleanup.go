@@ -37,25 +37,25 @@ func Verb(program string, ownNode func() string, names func(*command.Cluster) co
 		usage, nodes = "cleanup node [NAME…] | stale | all", "node [NAME…]  these Nodes (default: $NODE_NAME, then the host name)"
 	}
 	c := &cobra.Command{
-		Use: usage, Short: "remove what taintlet left on Nodes",
+		Use: usage, Short: "Remove taintlet's taints, annotations and conditions from Nodes",
 		DisableFlagsInUseLine: true,
 		Long: `Remove taintlet's taints, annotations and conditions from Nodes.
 
 Stop the agents first: while an agent runs on one of these Nodes, the command removes nothing and exits
-with code 1. With --wait it waits for the end of the agents. It always waits for pods that are being
-deleted.
+with code 1. With --wait it waits until the agents have ended. It always waits for agents' pods that are
+being deleted.
 
   ` + nodes + `
-  stale         Nodes whose agent has given no sign for a day, at most 5 % of all Nodes
+  stale         Nodes that no agent has written for a day, if these are at most 5 % of all Nodes
   all           every Node
 
-A taint of a custom rule, and the condition for a condition of another program, are removed only if --config
-names the file that has them. The annotation taintlet.dev/paused stays.`,
-		Example: strings.ReplaceAll(`  # What would be removed?
+The taints of custom rules, and conditions that stand for those of other programs, are removed only if the file
+of --config contains them. The annotation taintlet.dev/paused stays.`,
+		Example: strings.ReplaceAll(`  # Show what would be removed
   PROGRAM cleanup all --dry-run
-  # Clean up after the DaemonSet was deleted
+  # Clean up after deleting the DaemonSet
   PROGRAM cleanup all
-  # One Node of another cluster
+  # Clean up one Node of another cluster
   PROGRAM cleanup node worker-1 --context=staging`, "PROGRAM", program),
 		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			switch {
@@ -70,7 +70,7 @@ names the file that has them. The annotation taintlet.dev/paused stays.`,
 	}
 	flags := c.Flags()
 	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be removed, and change nothing")
-	flags.DurationVar(&o.wait, "wait", 0, "how long to wait for the end of running agents (default: do not wait)")
+	flags.DurationVar(&o.wait, "wait", 0, "how long to wait until running agents have ended (default: do not wait)")
 	command.AddConfig(flags, &o.config)
 	o.cluster.Add(flags)
 	return c
@@ -117,7 +117,7 @@ func (o *options) run(ctx context.Context, args []string, stdout io.Writer) erro
 
 func (o *options) targets(args []string) (what string, nodes []string, err error) {
 	if len(args) == 0 {
-		return "", nil, command.Usagef("say what to clean up: node, stale or all")
+		return "", nil, command.Usagef("specify what to clean up: node, stale or all")
 	}
 	what, nodes = args[0], args[1:]
 	switch {
@@ -126,7 +126,7 @@ func (o *options) targets(args []string) (what string, nodes []string, err error
 	case what != ofNode && len(nodes) > 0:
 		return "", nil, command.Usagef("unexpected argument %q after cleanup %s", nodes[0], what)
 	case what == ofNode && len(nodes) == 0 && o.ownNode == nil:
-		return "", nil, command.Usagef("cleanup node: name the Nodes")
+		return "", nil, command.Usagef("cleanup node: specify the Nodes")
 	case what == ofNode && len(nodes) == 0:
 		nodes = []string{o.ownNode()}
 	}
@@ -160,14 +160,14 @@ func (c *cleaner) await(ctx context.Context) (couldLook bool, err error) {
 		switch {
 		case apierrors.IsForbidden(err) && time.Since(begin) < min(c.wait, newRole):
 		case apierrors.IsForbidden(err):
-			_, err = fmt.Fprintf(c.out, "whether agents still run was not looked up: you may not list pods in namespace %s\n", c.cluster.Namespace)
+			_, err = fmt.Fprintf(c.out, "could not check whether agents still run: your account may not list pods in namespace %s\n", c.cluster.Namespace)
 			return false, err
 		case err != nil:
 			return false, err
 		case len(running)+len(ending) == 0:
 			return true, nil
 		case len(running) > 0 && time.Since(begin) >= c.wait:
-			return true, fmt.Errorf("agents still run, and would set again what is removed: %s; delete the DaemonSet first. Nothing was changed", someOf(running))
+			return true, fmt.Errorf("agents still run, and would set the taints again: %s; delete the DaemonSet first. Nothing was changed", someOf(running))
 		case !isTold:
 			isTold = true
 			fmt.Fprintf(c.out, "waiting for the end of agents: %s\n", someOf(append(running, ending...)))

@@ -192,7 +192,7 @@ func (f *Cluster) Add(flags *pflag.FlagSet) {
 	shown := map[string]string{
 		clientcmd.FlagContext:          "`name` of the context in the kubeconfig (default: the current context)",
 		clientcmd.FlagImpersonate:      "`user` to impersonate, as kubectl does",
-		clientcmd.FlagImpersonateGroup: "`group` to impersonate with --as; can be repeated",
+		clientcmd.FlagImpersonateGroup: "`group` to impersonate with --as; repeat the flag for several groups",
 	}
 	connection.VisitAll(func(flag *pflag.Flag) {
 		flag.Usage, flag.Hidden = cmp.Or(shown[flag.Name], flag.Usage), shown[flag.Name] == ""
@@ -209,7 +209,7 @@ func Within(ctx context.Context, most time.Duration) (context.Context, context.C
 }
 
 // ErrNoCluster is returned where nothing says which cluster is meant.
-var ErrNoCluster = errors.New("no cluster is known: give --kubeconfig, set KUBECONFIG, or run in a pod")
+var ErrNoCluster = errors.New("no cluster is configured: use --kubeconfig, set KUBECONFIG, or run in a pod")
 
 // RestConfig finds the cluster as kubectl does.
 func (f *Cluster) RestConfig() (*rest.Config, error) {

@@ -16,16 +16,16 @@ func checkVerb() *cobra.Command {
 	var cluster command.Cluster
 	var timeout time.Duration
 	c := &cobra.Command{
-		Use: "check", Short: "check an installation, or with --pre the requirements", Args: cobra.NoArgs,
+		Use: "check", Short: "Check an installation, or with --pre the requirements", Args: cobra.NoArgs,
 		Long: `Check an installation, or with --pre the requirements.
 
-It changes nothing: writes are dry runs. Some checks impersonate the agents' account, and one requests a
+It changes nothing: all writes are dry runs. Some checks impersonate the agents' account, and one requests a
 short-lived token.
 
-√ is good, ‼ works but could be better, × must be fixed, and - could not be checked. Each × and ‼ names a
-remedy and its documentation.
+√ means good, ‼ works but could be better, × must be fixed, and - could not be checked. Below each × and ‼
+are a remedy and a link to the documentation.
 
-Exit code 3: a check failed. Exit code 1: the API server does not answer.`,
+Exit code 3: a check failed. Exit code 1: the API server does not answer or refuses you.`,
 		Example: `  # Can taintlet be installed here?
   kubectl taintlet check --pre
   # Can it be installed with another port?
@@ -55,10 +55,10 @@ Exit code 3: a check failed. Exit code 1: the API server does not answer.`,
 	}
 	flags := c.Flags()
 	flags.BoolVar(&o.Pre, "pre", false, "check the requirements before an installation")
-	flags.IntVar(&o.Port, "port", installation.DefaultPort, "`port` at which the agents will listen, for --pre")
-	flags.BoolVar(&o.Wait, "wait", false, "check again until nothing fails and all agents run and use the newest configuration")
-	flags.DurationVar(&timeout, "timeout", 0, "how long --wait waits (default: no limit)")
-	command.AddChoice(c, &o.Output, "output", "o", "text, or as in kubectl json, yaml or jsonpath=TEMPLATE", append([]string{"text"}, status.Formats()...)...)
+	flags.IntVar(&o.Port, "port", installation.DefaultPort, "`port` on which the agents will listen; only with --pre")
+	flags.BoolVar(&o.Wait, "wait", false, "repeat the checks until nothing fails and all agents run with the newest configuration")
+	flags.DurationVar(&timeout, "timeout", 0, "how long to wait with --wait (default: no limit)")
+	command.AddChoice(c, &o.Output, "output", "o", "output format: text, or json, yaml or jsonpath=TEMPLATE as in kubectl", append([]string{"text"}, status.Formats()...)...)
 	cluster.Add(flags)
 	return c
 }

@@ -20,26 +20,26 @@ import (
 func configVerb() *cobra.Command {
 	var o configOptions
 	c := &cobra.Command{
-		Use: "config [NODE]", Short: "show the configuration in force, or check a file", Args: cobra.MatchAll(cobra.MaximumNArgs(1), nodeNames),
+		Use: "config [NODE]", Short: "Show the configuration in force, or check a file", Args: cobra.MatchAll(cobra.MaximumNArgs(1), nodeNames),
 		Long: `Show the configuration in force, or check a file.
 
-It reads the agents' ConfigMap, and says on how many Nodes it is in force. For NODE it shows the configuration
-with the override that applies to the Node, and says which one that is. --config checks a file instead, and
---default shows the built-in configuration; these contact no API server.
+It reads the agents' ConfigMap, and shows on how many Nodes it is in force. For NODE it shows the configuration
+after the override that applies to the Node, and names the override. --config checks a file instead, and
+--default shows the built-in configuration. Neither contacts the API server.
 
-A comment marks each field that the configuration sets, with its default. Comments at the end explain for
-each rule how its taint stays on a Node. The output is a valid configuration file.`,
-		Example: `  # What is in force?
+A comment marks each field that the configuration sets, and shows its default. Comments at the end explain how
+the taint of each rule stays on a Node. The output is a valid configuration file.`,
+		Example: `  # Which configuration is in force?
   kubectl taintlet config
-  # What is in force on this Node?
+  # Which configuration is in force on this Node?
   kubectl taintlet config worker-1
   # Is this file valid?
   kubectl taintlet config --config=config.yaml
-  # All defaults
+  # Show all defaults
   kubectl taintlet config --default`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.isDefault && o.path != "" || len(args) > 0 && (o.isDefault || o.path != "") {
-				return command.Usagef("give a NODE, --config or --default, and only one of them")
+				return command.Usagef("specify only one of NODE, --config and --default")
 			}
 			heading, cfg, err := o.read(c.Context(), args)
 			if err != nil {
@@ -52,7 +52,7 @@ each rule how its taint stays on a Node. The output is a valid configuration fil
 	}
 	c.ValidArgsFunction = completeNodes(&o.cluster)
 	flags := c.Flags()
-	flags.StringVar(&o.path, "config", "", "TaintletConfiguration `file` to check (default: the one that the agents use)")
+	flags.StringVar(&o.path, "config", "", "TaintletConfiguration `file` to check (default: the agents' ConfigMap)")
 	flags.BoolVar(&o.isDefault, "default", false, "show the built-in configuration")
 	o.cluster.Add(flags)
 	return c
@@ -122,14 +122,14 @@ func configOfAgents(ctx context.Context, client *installation.Client, namespace 
 // there.
 func inForceOn(node *taints.Node, hash string) (text string) {
 	if mode := node.Annotations[taints.ModeAnnotation]; mode != "" && mode != string(decide.Enforce) {
-		text = ", observed only by the annotation " + taints.ModeAnnotation
+		text = ", in mode Observe by the annotation " + taints.ModeAnnotation
 	}
 	name := terminal.Clean(node.Name, maxWord)
 	switch used := configOf(node); used {
 	case hash:
 		return text + ", in force on Node " + name
 	case "":
-		return text + ". No agent says what is in force on Node " + name
+		return text + ". No agent reports what is in force on Node " + name
 	default:
 		return fmt.Sprintf("%s. Node %s still uses %s, which only its agent knows", text, name, used)
 	}

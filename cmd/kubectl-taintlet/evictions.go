@@ -29,15 +29,15 @@ func evictionsVerb() *cobra.Command {
 	var path string
 	var cluster command.Cluster
 	c := &cobra.Command{
-		Use: "evictions [NODE…]", Short: "list the pods that an eviction would take",
-		Long: `List the pods of these Nodes that the NoExecute taints of the rules for level Critical would evict at once,
-evict later (tolerationSeconds), or leave. Without NODE it counts them for every Node.
+		Use: "evictions [NODE…]", Short: "List the pods that an eviction would delete",
+		Long: `List the pods that the NoExecute taints of the rules for level Critical would evict from these Nodes: evicted
+now, evicted later (tolerationSeconds) or kept. Without NODE it counts the pods of every Node.
 
-The rules are those of the ConfigMap taintlet in the agents' namespace, or with --config those of a file. A
-Node to which an override applies has the rules of the override.`,
-		Example: `  # Which pods would an eviction of this Node take?
+It uses the rules of the ConfigMap taintlet in the agents' namespace, or with --config those of a file. If an
+override applies to a Node, it uses the rules of the override.`,
+		Example: `  # Which pods would be evicted from this Node?
   kubectl taintlet evictions worker-1
-  # How many on each Node?
+  # How many pods would be evicted from each Node?
   kubectl taintlet evictions
   # With other rules
   kubectl taintlet evictions --config=config.yaml`,
@@ -70,7 +70,7 @@ Node to which an override applies has the rules of the override.`,
 	}
 	c.ValidArgsFunction = completeNodes(&cluster)
 	flags := c.Flags()
-	flags.StringVar(&path, "config", "", "TaintletConfiguration `file` (default: the one that the agents use)")
+	flags.StringVar(&path, "config", "", "TaintletConfiguration `file` (default: the agents' ConfigMap)")
 	cluster.Add(flags)
 	return c
 }
@@ -150,7 +150,7 @@ func evictingRules(cfg *config.Config) (rules []decide.Rule, isOn bool) {
 func printEvictions(all []*eviction, isListed bool, w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if !isListed {
-		fmt.Fprintln(t, "NODE\tGO AT ONCE\tGO LATER\tSTAY\tEVICTION\tTAINT")
+		fmt.Fprintln(t, "NODE\tEVICTED NOW\tLATER\tKEPT\tEVICTION\tTAINT")
 	}
 	isOff := false
 	for _, e := range all {
@@ -163,14 +163,14 @@ func printEvictions(all []*eviction, isListed bool, w io.Writer) error {
 			continue
 		}
 		fmt.Fprintf(t, "Node %s, %s %s %s %s; of %d pods:\n", e.node, e.rule.Condition, e.rule.Level, sets, e.taint.ToString(), e.count[goAtOnce]+e.count[goLater]+e.count[stay])
-		for group, heading := range []string{"go at once", "go later", "stay"} {
+		for group, heading := range []string{"evicted now", "evicted later", "kept"} {
 			slices.Sort(e.pods[group])
 			fmt.Fprintf(t, "  %d %s\n%s", e.count[group], heading, strings.Join(e.pods[group], ""))
 		}
 		fmt.Fprintln(t)
 	}
 	if isOff {
-		fmt.Fprintln(t, "Eviction is off: no rule for level Critical. The taints are those that the well-known keys would give.")
+		fmt.Fprintln(t, "Eviction is off: no rule for level Critical. The list assumes NoExecute taints with the well-known keys.")
 	}
 	fmt.Fprintln(t, words.NoRecall)
 	return t.Flush()

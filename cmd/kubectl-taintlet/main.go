@@ -45,9 +45,9 @@ func newProgram() *cobra.Command {
 	program := &cobra.Command{
 		Use:         "kubectl-taintlet",
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl taintlet"},
-		Short:       "show what taintlet does on a cluster, and what a configuration does",
-		Long: `taintlet keeps the right taints on each Node of a cluster. This program shows its work, checks the
-installation, and explains configurations. Only cleanup changes something.
+		Short:       "Show what taintlet does in a cluster, and what a configuration does",
+		Long: `taintlet taints Nodes whose hosts are in trouble. This program shows what its agents do, checks the
+installation, and explains configurations. Only cleanup changes anything.
 
 Exit codes: 0 is success, 1 is a failure, 2 means wrong arguments or a wrong configuration, and 3 means
 that something is not healthy (status, check).`,
@@ -63,9 +63,9 @@ func versionVerb() *cobra.Command {
 	var cluster command.Cluster
 	var isLocal bool
 	c := &cobra.Command{
-		Use: "version", Short: "print the versions of this program, the agents and the API server", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the versions of this program, the agents and the API server", Args: cobra.NoArgs,
 		Long: `Print the versions of this program, of the agents and of the API server. Without a kubeconfig it prints
-that of this program.`,
+only the version of this program.`,
 		Example: "  # Which versions are these?\n  kubectl taintlet version",
 		RunE: func(c *cobra.Command, _ []string) error {
 			fmt.Fprintln(c.OutOrStdout(), "taintlet", command.Version())
@@ -82,7 +82,7 @@ that of this program.`,
 		},
 	}
 	flags := c.Flags()
-	flags.BoolVar(&isLocal, "client", false, "print the version of this program only")
+	flags.BoolVar(&isLocal, "client", false, "print only the version of this program")
 	cluster.Add(flags)
 	return c
 }

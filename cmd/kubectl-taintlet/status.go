@@ -22,18 +22,18 @@ func statusVerb() *cobra.Command {
 	var timeout time.Duration
 	var selector string
 	c := &cobra.Command{
-		Use: "status [NODE…]", Short: "show which Nodes are degraded, which agents do not run, and what taintlet did",
-		Long: `Show which Nodes are degraded, which agents do not run, and what taintlet did.
+		Use: "status [NODE…]", Short: "Show which Nodes are not healthy and which agents do not run",
+		Long: `Show which Nodes are not healthy and which agents do not run.
 
-It prints a line about the fleet, one about the agents' DaemonSet, each finding about the installation with the
-next command, and a row for each condition that is not healthy, those of the worst Nodes first. For named
-Nodes it prints all conditions, and the taints and conditions of others. It reads from the API server and
-contacts no agent.
+It prints a line about the fleet, a line about the agents' DaemonSet, the findings about the installation, each
+with a command to run next, and a row for each condition that is not healthy, the worst Nodes first. For named
+Nodes it also prints the healthy conditions, and the taints and conditions of other programs. It reads from the
+API server only, and contacts no agent.
 
-An agent is silent when it has not written its Node for two and a half heartbeats. If the agents are not
-pods, --namespace= reads the Nodes only, and --silent-after is for a heartbeat other than 5 minutes.
+An agent is silent when it has not written its Node for two and a half heartbeats. If the agents are not pods,
+--namespace= reads the Nodes only. Use --silent-after if the heartbeat is not 5 minutes.
 
-Exit code 3: an agent is silent or down, a condition is not OK, something has failed, or there is no agent.`,
+Exit code 3: an agent is silent or down, a condition is not OK, a finding is a failure, or there is no agent.`,
 		Example: `  # Is the fleet healthy?
   kubectl taintlet status
   # Why does this Node have a taint?
@@ -61,19 +61,19 @@ Exit code 3: an agent is silent or down, a condition is not OK, something has fa
 	c.ValidArgsFunction = completeNodes(&cluster)
 	flags := c.Flags()
 	addStatusFlags(c, &o)
-	flags.StringVarP(&selector, "selector", "l", "", "only Nodes with these `labels`, as in kubectl")
-	flags.DurationVar(&timeout, "timeout", 0, "how long --wait waits (default: no limit)")
+	flags.StringVarP(&selector, "selector", "l", "", "show only Nodes with these `labels`, as in kubectl")
+	flags.DurationVar(&timeout, "timeout", 0, "how long to wait with --wait (default: no limit)")
 	cluster.Add(flags)
 	return c
 }
 
 func addStatusFlags(c *cobra.Command, o *status.Options) {
 	flags := c.Flags()
-	command.AddChoice(c, &o.Output, "output", "o", "table, wide or name, or as in kubectl json, yaml or jsonpath=TEMPLATE", append([]string{status.OutputTable, status.OutputWide, status.OutputName}, status.Formats()...)...)
-	flags.BoolVar(&o.NoHeaders, "no-headers", false, "print the rows and nothing else")
-	flags.BoolVarP(&o.Watch, "watch", "w", false, "print again every 3 s, on a large cluster less often, until a signal arrives")
+	command.AddChoice(c, &o.Output, "output", "o", "output format: table, wide or name, or json, yaml or jsonpath=TEMPLATE as in kubectl", append([]string{status.OutputTable, status.OutputWide, status.OutputName}, status.Formats()...)...)
+	flags.BoolVar(&o.NoHeaders, "no-headers", false, "print only the rows, without headers and the lines above them")
+	flags.BoolVarP(&o.Watch, "watch", "w", false, "refresh every 3 s (less often on a large cluster) until interrupted")
 	flags.BoolVar(&o.Wait, "wait", false, "wait until everything is healthy")
-	flags.DurationVar(&o.SilentAfter, "silent-after", 0, "age of the last write after which an agent is silent (default: two and a half heartbeats)")
+	flags.DurationVar(&o.SilentAfter, "silent-after", 0, "how long after its last write an agent is silent (default: two and a half heartbeats)")
 }
 
 // showStatus shows the fleet where the verb writes to. On a terminal it has the terminal's

@@ -51,9 +51,9 @@ func agentProgram() *cobra.Command {
 	o := &options{}
 	c := &cobra.Command{
 		Use:   "taintlet",
-		Short: "run the agent: watch this host and keep the right taints on its Node",
-		Long: `taintlet watches the health of its host and keeps the right taints on its own Kubernetes Node. Without a
-verb it runs the agent. kubectl-taintlet is the program for people.
+		Short: "Run the agent, which watches this host and taints its Node",
+		Long: `taintlet watches the health of its host and taints its own Kubernetes Node while the host is in trouble.
+Without a command it runs the agent. kubectl-taintlet is the program for operators.
 
 Exit codes: 0 is success, 1 is a failure, 2 means wrong arguments or a wrong configuration, and 3 means
 that something is not healthy (once).`,
@@ -73,11 +73,11 @@ that something is not healthy (once).`,
 	flags.Lookup("namespace").DefValue = ""
 	command.AddConfig(flags, &o.config)
 	addHost(flags, &o.host)
-	command.AddChoice(c, &o.dryRun, "dry-run", "", "client: run without an API server; server: the API server checks each write and keeps none; both log each change", assembly.DryRunNone, assembly.DryRunClient, assembly.DryRunServer)
+	command.AddChoice(c, &o.dryRun, "dry-run", "", "client: run without an API server; server: the API server checks each write and stores none. The agent logs each change", assembly.DryRunNone, assembly.DryRunClient, assembly.DryRunServer)
 	flags.StringVar(&o.listen, "listen", ":4808", "`address` of /metrics, /healthz, /readyz and /peer; empty: none")
 	flags.StringVar(&o.dnsPods, "dns-pods", dnspods.Default().String(), "`namespace/selector` of the EndpointSlices of the cluster's DNS pods")
-	command.AddChoice(c, &o.logFormat, "log-format", "", "text or json", "text", "json")
-	flags.IntVarP(&o.verbosity, "verbosity", "v", 0, "1: log details")
+	command.AddChoice(c, &o.logFormat, "log-format", "", "log format: text or json", "text", "json")
+	flags.IntVarP(&o.verbosity, "verbosity", "v", 0, "log level: 0, or 1 for details")
 	return c
 }
 

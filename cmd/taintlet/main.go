@@ -35,7 +35,7 @@ func newProgram() *cobra.Command {
 
 func versionVerb() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		Example: "  # Which version is this?\n  taintlet version",
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(c.OutOrStdout(), "taintlet", command.Version())

@@ -36,7 +36,7 @@ func TestExitCodes(t *testing.T) {
 		stdout, stderr string // parts of it
 	}{
 		{[]string{"version"}, 0, "taintlet ", ""},
-		{[]string{"cleanup", "all"}, 1, "", "no cluster is known"},
+		{[]string{"cleanup", "all"}, 1, "", "no cluster is configured"},
 		{[]string{"cleanup", "all", "--context=missing"}, 1, "", `context "missing" does not exist`},
 		{[]string{"once", "--watch", "--config=/nonexistent"}, 2, "", "/nonexistent"},
 		{[]string{"once", "--config=" + sick}, 3, "PIDPressure         Degraded", ""},

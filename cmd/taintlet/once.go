@@ -21,24 +21,24 @@ func onceVerb() *cobra.Command {
 	var output string
 	var isWatched bool
 	c := &cobra.Command{
-		Use: "once", Short: "take one sample of this host and print it", Args: cobra.NoArgs,
+		Use: "once", Short: "Take one sample of this host and print it", Args: cobra.NoArgs,
 		Long: `Take one sample of this host and print it.
 
 It runs each probe once and prints the taints that the rules would set. It contacts no API server and
-changes nothing. SEVERITY 50 is the threshold of Degraded. VIA is the way in which a taint stays on the
-Node, with deploy/keep.yaml installed.
+changes nothing. SEVERITY 50 is the threshold of Degraded. VIA shows how a taint would stay on the
+Node if deploy/keep.yaml were installed.
 
 With --watch it samples every second until Ctrl-C. Each bar shows a severity, 0 to 100, with a mark at the
-threshold. An agent sets a taint only after several samples. NO_COLOR turns the colours off.
+threshold. An agent sets a taint only after several samples. Setting NO_COLOR turns the colours off.
 
-Exit code 3: a condition is not OK. With --watch it is 0.`,
+Exit code 3: a condition is not OK. With --watch the exit code is 0.`,
 		Example: `  # Is this host healthy?
   taintlet once
   # For a bug report
   taintlet once -o yaml
-  # How near is each threshold, as time goes on?
+  # Watch how near each threshold is
   taintlet once --watch
-  # With the thresholds of a file
+  # Use the thresholds of a file
   taintlet once --config=config.yaml`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := s.load(); err != nil {
@@ -61,8 +61,8 @@ Exit code 3: a condition is not OK. With --watch it is 0.`,
 		},
 	}
 	c.Flags().SortFlags = false
-	command.AddChoice(c, &output, "output", "o", "table, json or yaml", "table", "json", "yaml")
-	c.Flags().BoolVarP(&isWatched, "watch", "w", false, "sample every second, with bars, until Ctrl-C")
+	command.AddChoice(c, &output, "output", "o", "output format: table, json or yaml", "table", "json", "yaml")
+	c.Flags().BoolVarP(&isWatched, "watch", "w", false, "sample every second and draw bars, until Ctrl-C")
 	s.add(c.Flags())
 	return c
 }
@@ -101,7 +101,7 @@ func (r report) frame(now time.Time, colours bool) []string {
 			fmt.Sprintf("%-18s  %s  %s %3d", c.Condition, colour.Paint(fmt.Sprintf("%-8s", c.Level)), colour.Paint(bar(c.Severity)), c.Severity),
 			strings.Repeat(" ", 20)+c.Message)
 		for _, a := range c.Taints {
-			lines = append(lines, fmt.Sprintf("%20sasks for %s (%s)", "", a.Taint, a.Via))
+			lines = append(lines, fmt.Sprintf("%20swould set %s (%s)", "", a.Taint, a.Via))
 		}
 	}
 	return lines

@@ -89,10 +89,10 @@ func (r report) table(w io.Writer) error {
 		}
 	}
 	for _, name := range r.Reported {
-		notes = append(notes, name+" is reported by others, as a condition of the Node. Only the agent looks there.")
+		notes = append(notes, name+" is a Node condition of another program. Only the agent reads it.")
 	}
 	if r.NoStalls {
-		notes = append(notes, "This host has no PSI (/proc/pressure), so stalls are not seen.")
+		notes = append(notes, "This host has no PSI (/proc/pressure), so stalls are not detected.")
 	}
 	if err := t.Flush(); err != nil {
 		return err

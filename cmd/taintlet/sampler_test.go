@@ -47,7 +47,7 @@ func TestOnceNamesConditionsOfOthers(t *testing.T) {
 	if err := r.print("table", &out); err != nil {
 		t.Fatal(err)
 	}
-	if want := "KernelDeadlock is reported by others, as a condition of the Node. Only the agent looks there."; !strings.Contains(out.String(), want) || len(s.probes) != 4 || !r.isWell() {
+	if want := "KernelDeadlock is a Node condition of another program. Only the agent reads it."; !strings.Contains(out.String(), want) || len(s.probes) != 4 || !r.isWell() {
 		t.Errorf("%d probes:\n%s", len(s.probes), out.String())
 	}
 }
@@ -55,7 +55,7 @@ func TestOnceNamesConditionsOfOthers(t *testing.T) {
 // Many kernels have PSI and are told at boot not to keep it: once says so.
 func TestOnceSaysThatStallsAreNotSeen(t *testing.T) {
 	t.Parallel()
-	const note = "This host has no PSI (/proc/pressure), so stalls are not seen."
+	const note = "This host has no PSI (/proc/pressure), so stalls are not detected."
 	host := fixtures.NewHost(t)
 	for _, name := range []string{"with", "without"} {
 		if host.Write("proc/pressure/memory", "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"); name == "without" {

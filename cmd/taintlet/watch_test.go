@@ -54,7 +54,7 @@ func TestWatch(t *testing.T) {
 			}
 			seen := waitText(t, output, "MemoryPressure")
 			host.Memory(2)
-			seen += waitText(t, output, "asks for node.kubernetes.io/memory-pressure:NoSchedule (kept)")
+			seen += waitText(t, output, "would set node.kubernetes.io/memory-pressure:NoSchedule (kept)")
 			if err := command.Process.Signal(syscall.SIGINT); err != nil {
 				t.Fatal(err)
 			}

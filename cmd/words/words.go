@@ -12,7 +12,7 @@ import (
 )
 
 // NoRecall is what people have to know before they turn eviction on.
-const NoRecall = "An eviction that has begun cannot be recalled: the control plane queues every pod that does not tolerate the taint as soon as it sees it. Removing the taint a moment later saves only pods whose tolerationSeconds have not passed."
+const NoRecall = "An eviction that has begun cannot be undone: the control plane queues every pod that does not tolerate the taint as soon as it sees it. Removing the taint a moment later saves only pods whose tolerationSeconds have not passed."
 
 // Rules says for each rule what it asks for, how that stays on the Node
 // and why, and which conditions have no rule.
@@ -22,17 +22,17 @@ func Rules(cfg *config.Config) []string {
 		pair := rule.Taint.Pair()
 		switch {
 		case rule.Level == probes.OK:
-			words = append(words, fmt.Sprintf("%s asks for %s, %s, before it is Degraded: earlyPercent.", rule.Condition, pair, taints.Direct))
+			words = append(words, fmt.Sprintf("%s asks for the early taint %s (%s) before it is Degraded.", rule.Condition, pair, taints.Direct))
 			continue
 		case rule.IsGraver():
-			words = append(words, fmt.Sprintf("%s from severity %d on gives that taint this value: %s.", rule.Condition, rule.Severity, pair.With(rule.Taint.Value)))
+			words = append(words, fmt.Sprintf("%s with severity %d or more gives this taint another value: %s.", rule.Condition, rule.Severity, pair.With(rule.Taint.Value)))
 			continue
 		}
 		via, _ := taints.Resolve(pair, Complete(cfg))
 		text := fmt.Sprintf("%s %s asks for %s%s, %s: %s.",
 			rule.Condition, rule.Level, pair.With(rule.Taint.Value), forReasons(rule), via, whyVia(cfg, rule, via))
 		if rule.Clear == decide.ClearManual {
-			text += " It stays until somebody removes it."
+			text += " It stays until an operator removes it."
 		}
 		words = append(words, text)
 	}
@@ -68,7 +68,7 @@ func Eviction(cfg *config.Config) []string {
 	for _, rule := range cfg.Rules {
 		if rule.Level == probes.Critical {
 			condition, _ := cfg.Condition(rule.Condition)
-			words = append(words, fmt.Sprintf("Eviction is ON for %s: after %s of critical samples, %s%s deletes every pod on the Node that does not tolerate it, DaemonSets' and whatever PodDisruptionBudgets say.",
+			words = append(words, fmt.Sprintf("Eviction is ON for %s: after %s of critical samples, %s%s deletes every pod on the Node that does not tolerate it, including pods of DaemonSets, in spite of PodDisruptionBudgets.",
 				rule.Condition, condition.Common().Debounce.CriticalAfter.Duration, rule.Taint.Pair().With(rule.Taint.Value), forReasons(rule)))
 		}
 	}
@@ -79,7 +79,7 @@ func Eviction(cfg *config.Config) []string {
 	if cfg.Eviction.ControlPlane {
 		bound += " Nodes of the control plane evict too."
 	} else {
-		bound += " Nodes of the control plane never do."
+		bound += " Nodes of the control plane never evict."
 	}
 	return append(words, bound, NoRecall)
 }

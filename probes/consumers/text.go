@@ -19,7 +19,7 @@ func (f Finding) Text() string {
 	case f.Certainty == Many && f.Unowned > 0 && f.Unowned >= f.Taken/3:
 		text = "shared memory and tmpfs, which have no owner, grew by " + f.text(f.Unowned) + " " + in + ", and hold " + f.text(f.Shared)
 	case f.Certainty == Many:
-		text = f.withLargest("nobody took a third of the " + f.text(f.Taken) + " taken " + in)
+		text = f.withLargest("no pod or program took a third of the " + f.text(f.Taken) + " taken " + in)
 	default:
 		text = f.withLargest("")
 	}

@@ -18,7 +18,7 @@ type outcome struct {
 	message   string        // the newest of the condition
 }
 
-const noSingle = "nobody took a third"
+const noSingle = "no pod or program took a third"
 
 // follow takes in what the condition says. tainted is when the taint was seen; zero: not yet.
 func (o *outcome) follow(message string, tainted time.Time) {
@@ -114,7 +114,7 @@ func TestNames(t *testing.T) {
 		"pod b (hog) took 3 GiB; the largest is pod a (hog) with 3 GiB":                          false,
 		"pod a (hog) took at least 3 GiB":                                                        true,
 		"available 1 GiB; the largest is pod a (hog) with 1 GiB":                                 false,
-		"nobody took a third of the 3 GiB taken in 1 s, the largest is pod a (hog) with 1.2 GiB": false,
+		"no pod or program took a third of the 3 GiB taken in 1 s, the largest is pod a (hog) with 1.2 GiB": false,
 	} {
 		if names(text, "pod a (hog)") != want {
 			t.Errorf("%q: %v", text, !want)

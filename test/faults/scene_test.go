@@ -284,7 +284,7 @@ func (s *scene) start() *runner {
 	r := &runner{scene: s, proxy: newProxy(s.t, s.c.Admin()), kubeconfig: filepath.Join(folder, "kubeconfig"), token: filepath.Join(folder, "token"), clock: filepath.Join(folder, "clock")}
 	r.identify()
 	r.proxy.seen = func(c call, body string) {
-		if c.kind == "create events" && strings.Contains(body, "this cannot be recalled") {
+		if c.kind == "create events" && strings.Contains(body, "this cannot be undone") {
 			s.judge.mu.Lock()
 			s.judge.announced = time.Now()
 			s.judge.mu.Unlock()

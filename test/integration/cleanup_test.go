@@ -18,7 +18,7 @@ import (
 )
 
 // notLookedUp is said to an account that may not list pods, such as the agents'.
-const notLookedUp = "whether agents still run was not looked up: you may not list pods in namespace taintlet-system\n"
+const notLookedUp = "could not check whether agents still run: your account may not list pods in namespace taintlet-system\n"
 
 // The agent was killed on a tainted Node. Afterwards the Node is as it was
 // before taintlet came, also between the taints, labels and annotations of
@@ -35,7 +35,7 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 	before := c.GetNode(t, node.Name)
 	// Nothing of taintlet's is there yet.
 	code, out := cleanup(t, c, node.Name)
-	if want := notLookedUp + "node cleaned: nothing of taintlet's was there\nnode cleaned: annotation taintlet.dev/paused stays; a person put it there\n"; code != 0 || out != want {
+	if want := notLookedUp + "node cleaned: nothing to remove\nnode cleaned: annotation taintlet.dev/paused stays, because an operator set it\n"; code != 0 || out != want {
 		t.Errorf("cleanup of an untouched Node: exit code %d\n%swant\n%s", code, out, want)
 	}
 
@@ -80,7 +80,7 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 	}
 
 	code, out = cleanup(t, c, node.Name)
-	if again := c.GetNode(t, node.Name); code != 0 || !strings.Contains(out, "nothing of taintlet's was there") || again.ResourceVersion != after.ResourceVersion {
+	if again := c.GetNode(t, node.Name); code != 0 || !strings.Contains(out, "nothing to remove") || again.ResourceVersion != after.ResourceVersion {
 		t.Errorf("second cleanup: exit code %d, version %s after %s, output:\n%s", code, again.ResourceVersion, after.ResourceVersion, out)
 	}
 }
@@ -100,7 +100,7 @@ func TestCleanupOfACustomTaintNeedsItsConfiguration(t *testing.T) {
 
 	for range 2 { // it says so again
 		code, out := cleanup(t, c, node.Name)
-		if code != 1 || !strings.Contains(out, "the record names ["+key+":NoSchedule], but no rule asks for them") || !strings.Contains(out, "give --config") {
+		if code != 1 || !strings.Contains(out, "the record names ["+key+":NoSchedule], but no rule asks for them") || !strings.Contains(out, "use --config") {
 			t.Errorf("exit code %d, output:\n%s", code, out)
 		}
 		now := c.GetNode(t, node.Name)
@@ -188,7 +188,7 @@ func TestCleanupBesideAnAgentFails(t *testing.T) {
 	node, host := c.Register(t, "cleaned-beside"), fixtures.NewHost(t)
 	startAgent(t, c, node.Name, host, quick)
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
-	if code, out := cleanup(t, c, node.Name); code != 1 || !strings.Contains(out, "node cleaned-beside: an agent is still at work on it; stop it first") {
+	if code, out := cleanup(t, c, node.Name); code != 1 || !strings.Contains(out, "node cleaned-beside: an agent still writes it; stop the agent first") {
 		t.Errorf("exit code %d, output:\n%s", code, out)
 	}
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
@@ -249,7 +249,7 @@ func TestCleanupFlags(t *testing.T) {
 		want string
 	}{
 		"of something else": {[]string{"cleanup", "everything"}, `cleanup "everything": must be one of node, stale, all`},
-		"of nothing":        {[]string{"cleanup"}, "say what to clean up: node, stale or all"},
+		"of nothing":        {[]string{"cleanup"}, "specify what to clean up: node, stale or all"},
 		"all of a Node":     {[]string{"cleanup", "all", "worker"}, `unexpected argument "worker" after cleanup all`},
 		"the agent's flag":  {[]string{"cleanup", "node", "--listen="}, "unknown flag: --listen"},
 		"of no Node":        {[]string{"cleanup", "node", "Not_A_Node"}, `node "Not_A_Node"`},

@@ -34,7 +34,7 @@ func TestTaintIsRemovedEverySecond(t *testing.T) {
 	versions.wait(0, tainted(memoryKey))
 	others := removeForAMinute(t, c, node.Name, memoryKey)
 	c.WaitAgentEvent(t, node.Name, "TaintSetAgain", "field manager hostile removed "+memoryKey+":NoSchedule; it is set again, because of MemoryPressure; to stop that: kubectl annotate node "+node.Name+" taintlet.dev/paused=MemoryPressure")
-	c.WaitAgentEvent(t, node.Name, "TaintContested", "field manager hostile removed "+memoryKey+":NoSchedule twice within a minute; taintlet gives way")
+	c.WaitAgentEvent(t, node.Name, "TaintContested", "field manager hostile removed "+memoryKey+":NoSchedule twice within a minute; taintlet does not set it again")
 	c.WaitAgentEvent(t, node.Name, "TaintContested", "set the annotation taintlet.dev/paused on the Node")
 	first.WaitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager="other"} 2`)
 	const contested = `taintlet_contested{condition="MemoryPressure"} 1`
@@ -83,14 +83,14 @@ func TestAContestEndsWithAPause(t *testing.T) {
 			return condition != nil && condition.Status == corev1.ConditionTrue && strings.Contains(condition.Message, text)
 		}
 	}
-	waitNode(t, c, node.Name, says("no taint until it has been OK: others removed it twice"))
+	waitNode(t, c, node.Name, says("no taint until the condition has been OK: someone removed the taint twice"))
 	waitNode(t, c, node.Name, heldBy(t, describe.HeldContested))
 
 	c.RunKubectl(t, "annotate", "node", node.Name, "taintlet.dev/paused=MemoryPressure")
 	c.WaitAgentEvent(t, node.Name, "TaintsPaused", "stops new taints for MemoryPressure;")
 	c.RunKubectl(t, "annotate", "node", node.Name, "taintlet.dev/paused-")
 	waitNode(t, c, node.Name, tainted(memoryKey))
-	c.WaitAgentEvent(t, node.Name, "TaintsResumed", "taints are set again, also those that others removed")
+	c.WaitAgentEvent(t, node.Name, "TaintsResumed", "taints are set again, including those that someone removed")
 	waitNode(t, c, node.Name, heldBy(t, ""))
 }
 

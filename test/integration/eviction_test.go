@@ -172,7 +172,7 @@ func TestEvictionIsOnePatchAfterItsEvent(t *testing.T) {
 		if !olderThan(t, event.ResourceVersion, upAt[i]) || i > 0 && !olderThan(t, upAt[i-1], event.ResourceVersion) {
 			t.Errorf("eviction %d: the Event has resource version %s, the taint %s", i, event.ResourceVersion, upAt[i])
 		}
-		if !strings.Contains(event.Message, corev1.TaintNodePIDPressure+":NoExecute") || !strings.HasSuffix(event.Message, "; this cannot be recalled") || event.Type != corev1.EventTypeWarning {
+		if !strings.Contains(event.Message, corev1.TaintNodePIDPressure+":NoExecute") || !strings.HasSuffix(event.Message, "; this cannot be undone") || event.Type != corev1.EventTypeWarning {
 			t.Errorf("the Event says %s: %s", event.Type, event.Message)
 		}
 	}

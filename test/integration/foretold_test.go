@@ -43,19 +43,19 @@ func TestEvictionsAreForetold(t *testing.T) {
 		fate        string
 		tolerations []corev1.Toleration
 	}{
-		"plain":         {"go at once", nil},
-		"other-value":   {"go at once", []corev1.Toleration{with(equal, func(t *corev1.Toleration) { t.Value = "95" })}},
-		"no-value":      {"go at once", []corev1.Toleration{with(equal, func(t *corev1.Toleration) { t.Value = "" })}},
-		"other-key":     {"go at once", []corev1.Toleration{with(exists, func(t *corev1.Toleration) { t.Key = "example.com/other" })}},
-		"other-effect":  {"go at once", []corev1.Toleration{with(exists, func(t *corev1.Toleration) { t.Effect = corev1.TaintEffectNoSchedule })}},
-		"no-seconds":    {"go at once", []corev1.Toleration{with(exists, func(t *corev1.Toleration) { t.TolerationSeconds = seconds(0) })}},
-		"less-than-no":  {"go at once", []corev1.Toleration{with(exists, func(t *corev1.Toleration) { t.TolerationSeconds = seconds(-1) })}},
-		"seconds":       {"go later", []corev1.Toleration{later}},
-		"seconds-first": {"go later", []corev1.Toleration{later, equal}},
-		"exists":        {"stay", []corev1.Toleration{exists}},
-		"equal":         {"stay", []corev1.Toleration{equal}},
-		"all-keys":      {"stay", []corev1.Toleration{{Operator: corev1.TolerationOpExists}}},
-		"seconds-last":  {"stay", []corev1.Toleration{equal, later}},
+		"plain":         {"evicted now", nil},
+		"other-value":   {"evicted now", []corev1.Toleration{with(equal, func(t *corev1.Toleration) { t.Value = "95" })}},
+		"no-value":      {"evicted now", []corev1.Toleration{with(equal, func(t *corev1.Toleration) { t.Value = "" })}},
+		"other-key":     {"evicted now", []corev1.Toleration{with(exists, func(t *corev1.Toleration) { t.Key = "example.com/other" })}},
+		"other-effect":  {"evicted now", []corev1.Toleration{with(exists, func(t *corev1.Toleration) { t.Effect = corev1.TaintEffectNoSchedule })}},
+		"no-seconds":    {"evicted now", []corev1.Toleration{with(exists, func(t *corev1.Toleration) { t.TolerationSeconds = seconds(0) })}},
+		"less-than-no":  {"evicted now", []corev1.Toleration{with(exists, func(t *corev1.Toleration) { t.TolerationSeconds = seconds(-1) })}},
+		"seconds":       {"evicted later", []corev1.Toleration{later}},
+		"seconds-first": {"evicted later", []corev1.Toleration{later, equal}},
+		"exists":        {"kept", []corev1.Toleration{exists}},
+		"equal":         {"kept", []corev1.Toleration{equal}},
+		"all-keys":      {"kept", []corev1.Toleration{{Operator: corev1.TolerationOpExists}}},
+		"seconds-last":  {"kept", []corev1.Toleration{equal, later}},
 	} {
 		want["default/"+boundPod(t, c, "foretold-"+name, node, tolerating(p.tolerations...))] = p.fate
 	}
@@ -65,8 +65,8 @@ func TestEvictionsAreForetold(t *testing.T) {
 		t.Errorf("exit code %d, told %v, want %v:\n%s", code, told, want, out)
 	}
 	for _, text := range []string{
-		"Node foretold, MemoryPressure Critical sets example.com/tight=950:NoExecute; of 13 pods:\n  7 go at once\n", "\n  2 go later\n    default/foretold-seconds after 3s\n",
-		"\n  4 stay\n", "An eviction that has begun cannot be recalled",
+		"Node foretold, MemoryPressure Critical sets example.com/tight=950:NoExecute; of 13 pods:\n  7 evicted now\n", "\n  2 evicted later\n    default/foretold-seconds after 3s\n",
+		"\n  4 kept\n", "An eviction that has begun cannot be undone",
 	} {
 		if !strings.Contains(out, text) {
 			t.Errorf("lacks %q:\n%s", text, out)
@@ -78,7 +78,7 @@ func TestEvictionsAreForetold(t *testing.T) {
 	}
 
 	c.RunKubectl(t, "taint", "node", node, evictingKey+"=950:NoExecute")
-	for _, fate := range []string{"go at once", "go later"} {
+	for _, fate := range []string{"evicted now", "evicted later"} {
 		for name, of := range want {
 			if of == fate {
 				waitPod(t, c, strings.TrimPrefix(name, "default/"), isDeleted)
@@ -87,7 +87,7 @@ func TestEvictionsAreForetold(t *testing.T) {
 	}
 	time.Sleep(2 * time.Second) // that a pod stays can only be waited for
 	for name, fate := range want {
-		if fate == "stay" {
+		if fate == "kept" {
 			staysSoFar(t, c, strings.TrimPrefix(name, "default/"))
 		}
 	}
@@ -96,7 +96,7 @@ func TestEvictionsAreForetold(t *testing.T) {
 // fates reads what config --evictions says of each pod.
 func fates(out string) map[string]string {
 	told, group := map[string]string{}, ""
-	heading := regexp.MustCompile(`^  \d+ (go at once|go later|stay)$`)
+	heading := regexp.MustCompile(`^  \d+ (evicted now|evicted later|kept)$`)
 	for line := range strings.SplitSeq(out, "\n") {
 		if match := heading.FindStringSubmatch(line); match != nil {
 			group = match[1]
@@ -132,7 +132,7 @@ func TestEvictionsWithoutARule(t *testing.T) {
 	}
 }
 
-// An eviction that has begun cannot be recalled: all pods go although the taint
+// An eviction that has begun cannot be undone: all pods go although the taint
 // is removed as soon as the first one has gone.
 func TestAnEvictionCannotBeRecalled(t *testing.T) {
 	t.Parallel()

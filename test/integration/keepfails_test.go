@@ -23,7 +23,7 @@ import (
 const (
 	// namedWithin is how soon a policy that fails is named everywhere.
 	namedWithin = 30 * time.Second
-	keepFails   = "the policy taintlet-keep fails: the node-lifecycle-controller removed " + memoryKey + ":NoSchedule; own keys are used until it works"
+	keepFails   = "the policy taintlet-keep fails: the node-lifecycle-controller removed " + memoryKey + ":NoSchedule; stand-ins are used until it works"
 )
 
 // A policy that is broken by a slip of the pen is named by check before any Node has a taint,

@@ -27,15 +27,15 @@ func TestPausedByAnnotation(t *testing.T) {
 	}
 
 	annotate("=true")
-	c.WaitAgentEvent(t, node.Name, "TaintsPaused", "stops new taints for MemoryPressure, DiskPressure, PIDPressure, NetworkUnavailable; taints that stand go")
+	c.WaitAgentEvent(t, node.Name, "TaintsPaused", "stops new taints for MemoryPressure, DiskPressure, PIDPressure, NetworkUnavailable; existing taints are still removed")
 	host.Memory(2)
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
-	c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", "no new taint while the annotation taintlet.dev/paused is there")
+	c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", "no new taint while the annotation taintlet.dev/paused is on the Node")
 	a.WaitMetric(`taintlet_held{by="Paused",condition="MemoryPressure",what="taint"} 1`)
 	hasTaints(t, a, c, node)
 	annotate("-")
 	waitNode(t, c, node.Name, tainted(memoryKey))
-	c.WaitAgentEvent(t, node.Name, "TaintsResumed", "the annotation taintlet.dev/paused is gone; taints are set again")
+	c.WaitAgentEvent(t, node.Name, "TaintsResumed", "the annotation taintlet.dev/paused was removed; taints are set again")
 
 	annotate("=true")
 	cluster.Eventually(t, "the Event of the second pause", func() error {

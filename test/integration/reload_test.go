@@ -37,7 +37,7 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	})
 
 	a.Reconfigure("memory: {availablePercent: 500}\n")
-	a.WaitLog(`msg="configuration refused; the one in force stays" inForce=` + hash)
+	a.WaitLog(`msg="configuration refused; the earlier one stays in force" inForce=` + hash)
 	c.WaitAgentEvent(t, node.Name, "ConfigurationRefused", "memory.availablePercent: Invalid value: 500: must be 0 to 100")
 	a.WaitMetric("taintlet_config_refused 1")
 	if after := waitNode(t, c, node.Name, func(*corev1.Node) bool { return true }); !cluster.HasTaint(custom, corev1.TaintEffectPreferNoSchedule)(after) {

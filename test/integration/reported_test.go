@@ -143,13 +143,13 @@ func TestConditionsOfOthers(t *testing.T) {
 	wait(func(n *corev1.Node) bool {
 		return locked(n) && shows("HostKernelDeadlock", corev1.ConditionFalse, "KernelHasNoDeadlock")(n)
 	})
-	if said := cluster.Condition(wait(locked), "HostKernelDeadlock").Message; !strings.HasSuffix(said, "the taint of an earlier fault stays until somebody removes it") {
+	if said := cluster.Condition(wait(locked), "HostKernelDeadlock").Message; !strings.HasSuffix(said, "the taint of an earlier fault stays until an operator removes it") {
 		t.Error(said)
 	}
 	a.Kill()
 	c.SetTaints(t, node.Name)
 	start() // the removal while no agent ran counts
-	c.WaitAgentEvent(t, node.Name, "TaintAcknowledged", "which acknowledges the fault that is over")
+	c.WaitAgentEvent(t, node.Name, "TaintAcknowledged", "which acknowledges the earlier fault")
 	if n := wait(cluster.Not(locked)); len(n.Spec.Taints) != 0 {
 		t.Errorf("taints %v", n.Spec.Taints)
 	}

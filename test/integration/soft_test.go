@@ -31,10 +31,10 @@ keyPrefix: status-taint.cluster-autoscaler.kubernetes.io
 	if condition := cluster.Condition(tainted, "HostMemoryPressure"); condition.Status != corev1.ConditionFalse {
 		t.Errorf("HostMemoryPressure is %s: %s", condition.Status, condition.Message)
 	}
-	c.WaitAgentEvent(t, near.Name, "SoftTaintSet", "beyond the early threshold: soft taint status-taint.cluster-autoscaler.kubernetes.io/memory-pressure-early:PreferNoSchedule")
+	c.WaitAgentEvent(t, near.Name, "SoftTaintSet", "beyond the early threshold: early taint status-taint.cluster-autoscaler.kubernetes.io/memory-pressure-early:PreferNoSchedule")
 	waitNode(t, c, near.Name, func(node *corev1.Node) bool {
 		condition := cluster.Condition(node, "HostMemoryPressure")
-		return condition != nil && strings.HasSuffix(condition.Message, "; soft taint status-taint.cluster-autoscaler.kubernetes.io/memory-pressure-early:PreferNoSchedule")
+		return condition != nil && strings.HasSuffix(condition.Message, "; early taint status-taint.cluster-autoscaler.kubernetes.io/memory-pressure-early:PreferNoSchedule")
 	})
 
 	isAvoided(t, c, near.Name, well.Name)
@@ -54,5 +54,5 @@ keyPrefix: status-taint.cluster-autoscaler.kubernetes.io
 	}
 	host.Memory(50)
 	wantTaints(t, waitNode(t, c, near.Name, cluster.Not(hasSoft)), dedicated)
-	c.WaitAgentEvent(t, near.Name, "SoftTaintCleared", "far from the early threshold: no more soft taint status-taint.cluster-autoscaler.kubernetes.io/memory-pressure-early:PreferNoSchedule")
+	c.WaitAgentEvent(t, near.Name, "SoftTaintCleared", "far from the early threshold: removes early taint status-taint.cluster-autoscaler.kubernetes.io/memory-pressure-early:PreferNoSchedule")
 }

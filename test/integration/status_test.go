@@ -100,8 +100,8 @@ func TestStatus(t *testing.T) {
 		`bad-network +NetworkUnavailable +Degraded .* node.kubernetes.io/network-unavailable:NoSchedule \(kept\) `,
 		`bad-disk +DiskPressure +Degraded .* node.kubernetes.io/disk-pressure:NoSchedule \(kept\) `,
 		`clearing +MemoryPressure +Degraded .* in \d+ min .* clears at (?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC if it stays `,
-		`paused +MemoryPressure +Degraded +\d+ (?:s|min) +- .* Paused .* no taint while the annotation taintlet.dev/paused is there`,
-		`contested +MemoryPressure +Degraded +\d+ (?:s|min) +- .* Contested +kubectl-taint .* no taint until it has been OK`,
+		`paused +MemoryPressure +Degraded +\d+ (?:s|min) +- .* Paused .* no taint while the annotation taintlet.dev/paused is on the Node`,
+		`contested +MemoryPressure +Degraded +\d+ (?:s|min) +- .* Contested +kubectl-taint .* no taint until the condition has been OK`,
 	} {
 		matches(t, text, want)
 	}
@@ -218,7 +218,7 @@ func contest(t *testing.T, c *cluster.Cluster, host *fixtures.Host, node string)
 	}
 	c.WaitAgentEvent(t, node, "TaintContested", "kubectl-taint")
 	versions.wait(from, func(node *corev1.Node) bool { // the Event comes before the record, the condition after it
-		return strings.Contains(node.Annotations["taintlet.dev/record"], `"stage":1`) && saying("others removed it twice")(node)
+		return strings.Contains(node.Annotations["taintlet.dev/record"], `"stage":1`) && saying("someone removed the taint twice")(node)
 	})
 }
 

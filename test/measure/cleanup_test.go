@@ -237,7 +237,7 @@ func TestCleanupOfAThousandNodes(t *testing.T) {
 	first.end(1)
 	sameOthers(t, before, othersNow(t, c))
 
-	says(t, clean.run("all", 1), "node "+alive.node+": an agent is still at work on it")
+	says(t, clean.run("all", 1), "node "+alive.node+": an agent still writes it")
 	isLeft(t, c, alive.node)
 	alive.kill()
 	says(t, clean.run("all", 0), fmt.Sprintf("1 of %d nodes cleaned up", many))
@@ -304,7 +304,7 @@ func TestCleanupOfStaleNodes(t *testing.T) {
 	refused(t, c, clean)
 	createNodes(t, c, []*corev1.Node{undated(said("undated", 0)), said("wrong-clock", -1000*time.Hour)})
 	before = othersNow(t, c)
-	says(t, clean.run("stale", 0), "2 of 41 nodes had no agent for 24h0m0s", "node undated: cannot tell when an agent last wrote it; left alone", "node wrong-clock: cannot tell")
+	says(t, clean.run("stale", 0), "2 of 41 nodes had no agent for 24h0m0s", "node undated: cannot read when an agent last wrote it; nothing is removed", "node wrong-clock: cannot tell")
 	isLeft(t, c, "alive", "new-1", "new-2", "undated", "wrong-clock")
 	sameOthers(t, before, othersNow(t, c))
 	alive.kill()
@@ -367,7 +367,7 @@ func TestCleanupNamesTheAgentOfTheOnlyNode(t *testing.T) {
 	c := startAPIServer(t)
 	v, clean := newView(t, c), newCleaner(t, c)
 	alive, _ := tainted(t, c, v, "only")
-	says(t, clean.run("all", 1), "node "+alive.node+": an agent is still at work on it")
+	says(t, clean.run("all", 1), "node "+alive.node+": an agent still writes it")
 	v.until(t, "something of ours", 1, isTouched) // again, or still
 }
 

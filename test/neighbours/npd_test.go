@@ -130,7 +130,7 @@ func TestNodeProblemDetector(t *testing.T) {
 		t.Fatal(err)
 	}
 	stale := waitNode(t, c, node, func(n *corev1.Node) bool {
-		return shows("HostNTPProblem", corev1.ConditionUnknown, "ConditionStale")(n) && strings.HasPrefix(cluster.Condition(n, "HostKernelDeadlock").Message, "whoever reports KernelDeadlock has not done so for 1m0s")
+		return shows("HostNTPProblem", corev1.ConditionUnknown, "ConditionStale")(n) && strings.HasPrefix(cluster.Condition(n, "HostKernelDeadlock").Message, "KernelDeadlock has not been updated for 1m0s")
 	})
 	if !deadlock(stale) || ntp(stale) {
 		t.Errorf("taints while the reporter is gone: %v", stale.Spec.Taints)

@@ -130,7 +130,7 @@ func reasonAgainst(t *testing.T, config string, write func(*testing.T, string)) 
 // isRefused puts a hostile file in place of the agent's and reports whether it
 // stayed with what it had and said so once, or not at all where that is no news.
 func isRefused(t *testing.T, a *bed.Agent, config, name string, write func(*testing.T, string), isNews bool) bool {
-	const refused, metric = `msg="configuration refused; the one in force stays"`, "taintlet_config_refused"
+	const refused, metric = `msg="configuration refused; the earlier one stays in force"`, "taintlet_config_refused"
 	before := strings.Count(a.Output.String(), refused)
 	lines := func() int { return strings.Count(a.Output.String(), refused) - before }
 	write(t, config+".new")

@@ -122,13 +122,13 @@ func (c Condition) Node(kind string, now time.Time) taints.NodeCondition {
 		shown.Status = taints.ConditionUnknown
 	}
 	if c.Held == HeldAwaitsRemoval {
-		shown.Message += "; the taint of an earlier fault stays until somebody removes it"
+		shown.Message += "; the taint of an earlier fault stays until an operator removes it"
 	}
 	if !c.Clears.IsZero() {
 		shown.Reason = ReasonRecovering
 	}
 	if c.Soft != "" {
-		shown.Message += "; soft taint " + c.Soft
+		shown.Message += "; early taint " + c.Soft
 	}
 	if c.Starting.Taint != "" {
 		shown.Message += fmt.Sprintf("; the start-up taint %s has waited for this condition since %s: %s", c.Starting.Taint, clockText(c.Starting.Since, now), c.Starting.Missing)
@@ -167,11 +167,11 @@ func (c Condition) held(now time.Time) string {
 	}
 	switch c.Held {
 	case HeldContested:
-		return what + " until it has been OK: others removed it twice"
+		return what + " until the condition has been OK: someone removed the taint twice"
 	case HeldVetoed:
-		return what + " until it has been OK: others removed it"
+		return what + " until the condition has been OK: someone removed the taint"
 	case HeldAcknowledged:
-		return what + " until it has been OK: somebody removed it, which acknowledges the fault"
+		return what + " until the condition has been OK: someone removed the taint, which acknowledges the fault"
 	case HeldObserved:
 		return WouldSet(c.Would)
 	case HeldPaused, HeldMaintenance:
@@ -215,7 +215,7 @@ func (c Condition) clears(now time.Time) string {
 		text += fmt.Sprintf(" (set %d times)", c.Damped)
 	}
 	if c.Manual {
-		text += ", its taint when somebody removes it"
+		text += ", its taint when an operator removes it"
 	}
 	return text
 }

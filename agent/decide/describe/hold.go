@@ -50,7 +50,7 @@ func (h Hold) Known() Hold {
 
 // MaintenanceBegins says by which Node condition maintenance stops new taints.
 func MaintenanceBegins(kind string) string {
-	return "the Node is under maintenance, because its condition " + kind + " is True: no new taints; taints that stand go with recovery as always"
+	return "the Node is under maintenance, because its condition " + kind + " is True: no new taints; existing taints are still removed on recovery"
 }
 
 // MaintenanceEnds says that a Node condition no longer stops new taints, and for which
@@ -80,5 +80,5 @@ func stoppedWhile(by Hold) string {
 	if by == HeldMaintenance {
 		return "while the Node is under maintenance"
 	}
-	return "while the annotation " + taints.PausedAnnotation + " is there"
+	return "while the annotation " + taints.PausedAnnotation + " is on the Node"
 }

@@ -19,12 +19,12 @@ func SetAgain(by string, lost taints.Taint, name probes.Condition, node string) 
 
 // Contested says that a taint that others removed twice is not set for now.
 func Contested(by string, lost taints.Taint) string {
-	return fmt.Sprintf("%s removed %s twice within a minute; taintlet gives way until the condition has been OK. To keep taints off for good, set the annotation %s on the Node; to have them again, set and remove it", somebody(by), lost.String(), taints.PausedAnnotation)
+	return fmt.Sprintf("%s removed %s twice within a minute; taintlet does not set it again until the condition has been OK. To keep taints off for longer, set the annotation %s on the Node. To have them set again now, set the annotation and remove it", somebody(by), lost.String(), taints.PausedAnnotation)
 }
 
 // KeepFailing says in a condition that the admission policy fails. KeepFails has more words, for
 // which a condition lacks the room.
-const KeepFailing = "an own key is used, as the policy " + taints.KeepPolicyName + " fails"
+const KeepFailing = "a stand-in is used, because the policy " + taints.KeepPolicyName + " fails"
 
 // failingKeep is KeepFailing while the policy fails, and empty otherwise.
 func (o Outlook) failingKeep() string {
@@ -36,7 +36,7 @@ func (o Outlook) failingKeep() string {
 
 // KeepFails says that the admission policy did not keep a taint, and what follows.
 func KeepFails(lost taints.Pair) string {
-	return "the policy " + taints.KeepPolicyName + " fails: the node-lifecycle-controller removed " + lost.String() + "; own keys are used until it works"
+	return "the policy " + taints.KeepPolicyName + " fails: the node-lifecycle-controller removed " + lost.String() + "; stand-ins are used until it works"
 }
 
 // Vetoed says that a taint that evicts is not set again for now.
@@ -50,7 +50,7 @@ func Acknowledged(by string, removed taints.Taint, isFaulty bool) string {
 	if isFaulty {
 		return Lost(by, removed) + ", which acknowledges the fault; it will not be set again until the condition has been OK"
 	}
-	return Lost(by, removed) + ", which acknowledges the fault that is over"
+	return Lost(by, removed) + ", which acknowledges the earlier fault"
 }
 
 // Silenced says that the fleet brake goes on although most peers do not answer any more.
@@ -69,7 +69,7 @@ func Braked(name probes.Condition, bad, asked, zoneBad, zoneAsked int) string {
 
 // BrakeBegins says of a sample that no taint follows, and why.
 func BrakeBegins(sample, braked string) string {
-	return fmt.Sprintf("%s; %s. No taint follows until fewer do. Is the configuration right?", sample, braked)
+	return fmt.Sprintf("%s; %s. No new taint is set until fewer peers report it. Check the configuration", sample, braked)
 }
 
 // StillUnknown says that the probe has not been able to tell for long.
@@ -88,12 +88,12 @@ func Changed(decisive, newest probes.Observation) string {
 
 // StartupRemoved says that the Node has started.
 func StartupRemoved(key string, after time.Duration) string {
-	return fmt.Sprintf("no condition is Degraded; the start-up taint %s goes after %s", key, durationText(after))
+	return fmt.Sprintf("no condition is Degraded; the start-up taint %s is removed after %s", key, durationText(after))
 }
 
 // StartupStays says which conditions the start-up taint has waited for too long.
 func StartupStays(key string, since time.Duration, waits []string) string {
-	return fmt.Sprintf("the start-up taint %s has been there for %s and stays until every condition is OK; it waits for %s", key, durationText(since), strings.Join(waits, "; "))
+	return fmt.Sprintf("the start-up taint %s has been on the Node for %s and stays until every condition is OK; it waits for %s", key, durationText(since), strings.Join(waits, "; "))
 }
 
 // SlotMissing says that an eviction waits.
@@ -104,7 +104,7 @@ func SlotMissing() string {
 // Paused says for which conditions a pause begins. unreadable is a value of the
 // annotation that is not known.
 func Paused(conditions, unreadable string) string {
-	text := "the annotation " + taints.PausedAnnotation + " stops new taints for " + conditions + "; taints that stand go with recovery as always"
+	text := "the annotation " + taints.PausedAnnotation + " stops new taints for " + conditions + "; existing taints are still removed on recovery"
 	if unreadable != "" {
 		text += `. The value is neither "true" nor a list of conditions: ` + unreadable
 	}
@@ -113,7 +113,7 @@ func Paused(conditions, unreadable string) string {
 
 // Observed says for which conditions taints are only reported from now on.
 func Observed(conditions string) string {
-	return "mode Observe for " + conditions + ": taints are reported and not set, and those that stood are removed"
+	return "mode Observe for " + conditions + ": taints are reported and not set, and existing ones are removed"
 }
 
 // Enforced says that taints are set again.
@@ -124,48 +124,48 @@ func Enforced(conditions string) string {
 // Resumed says that a pause is over, whether contests are over with it, and whether the
 // maintenance of the Node still stops new taints.
 func Resumed(isForgiven, isMaintenance bool) string {
-	text := "the annotation " + taints.PausedAnnotation + " is gone; taints are set again"
+	text := "the annotation " + taints.PausedAnnotation + " was removed; taints are set again"
 	if isForgiven {
-		text += ", also those that others removed"
+		text += ", including those that someone removed"
 	}
 	if isMaintenance {
-		text += ", when the maintenance of the Node is over"
+		text += ", when the maintenance of the Node has ended"
 	}
 	return text
 }
 
 // RecordReadable says that this agent is active again.
 func RecordReadable(own string) string {
-	return "the record on the Node is no longer a newer release's; this agent, " + own + ", is active for this Node again"
+	return "the record on the Node is no longer from a newer release; this agent, " + own + ", is active on this Node again"
 }
 
 // RecordNewer says that the Node is left alone.
 func RecordNewer() string {
-	return "the record on the Node was written by a newer release of taintlet; this one leaves the Node as it is"
+	return "the record on the Node was written by a newer release of taintlet; this agent does not change the Node"
 }
 
 // RecordUnreadable says what follows from a record that cannot be read.
 func RecordUnreadable(err error) string {
-	return err.Error() + "; nothing is removed that cannot be proven to be taintlet's own"
+	return err.Error() + "; a taint that may not be taintlet's is not removed"
 }
 
 // SoftSet says that a soft taint is set, or would be.
 func SoftSet(taint taints.Taint, sample string, held Hold) string {
-	return sample + "; beyond the early threshold: soft taint " + taint.String() + unless(held)
+	return sample + "; beyond the early threshold: early taint " + taint.String() + unless(held)
 }
 
 // SoftCleared says that a soft taint is no longer needed.
 func SoftCleared(taint taints.Taint, sample string, held Hold) string {
-	return sample + "; far from the early threshold: no more soft taint " + taint.String() + unless(held)
+	return sample + "; far from the early threshold: removes early taint " + taint.String() + unless(held)
 }
 
 // unless says what keeps a soft taint from the Node.
 func unless(held Hold) string {
 	switch held {
 	case HeldObserved:
-		return ", if the mode were not Observe"
+		return " (not in mode Observe)"
 	case HeldPaused, HeldMaintenance:
-		return ", once nothing holds it (" + string(held) + ")"
+		return ", when nothing holds it back (" + string(held) + ")"
 	}
 	return ""
 }

@@ -54,7 +54,7 @@ const maxQuoted = 200
 
 func somebody(fieldManager string) string {
 	if fieldManager == "" {
-		return "somebody"
+		return "an unknown client"
 	}
 	return "field manager " + fieldManager
 }

@@ -47,16 +47,16 @@ func (s *scene) checkService(ctx context.Context) (Line, error) {
 	case err != nil:
 		return Line{}, err
 	case service.Spec.ClusterIP != corev1.ClusterIPNone:
-		return line(Warning, "the Service %s has the address %s: it is to be headless", account, service.Spec.ClusterIP), nil
+		return line(Warning, "the Service %s has the address %s: it must be headless", account, service.Spec.ClusterIP), nil
 	}
 	ready, _, err := s.endpoints(ctx, s.namespace, discoveryv1.LabelServiceName+"="+account)
 	if err != nil {
 		return Line{}, err
 	}
 	if d, err := s.agents(); err == nil && len(ready) < int(d.Status.NumberReady) {
-		return line(Failed, "the Service %s names %d agents, and %d are ready", account, len(ready), d.Status.NumberReady), nil
+		return line(Failed, "the Service %s lists %d agents, and %d are ready", account, len(ready), d.Status.NumberReady), nil
 	}
-	return line(OK, "the Service names the agents to one another: %d", len(ready)), nil
+	return line(OK, "the Service lists all ready agents: %d", len(ready)), nil
 }
 
 // endpoints returns the ready pods of the EndpointSlices with a label, each with its Node, and
@@ -118,10 +118,10 @@ func (s *scene) checkDNSPods(ctx context.Context) (Line, error) {
 			return Line{}, err
 		}
 		if len(pods) > 0 {
-			return line(OK, "the agents ask the DNS pods of Service %s in %s: %s", terminal.Listed(services), where.Namespace, terminal.Listed(pods)), nil
+			return line(OK, "the agents probe the DNS pods of Service %s in %s: %s", terminal.Listed(services), where.Namespace, terminal.Listed(pods)), nil
 		}
 	}
-	return line(Warning, "no ready DNS pods are found by %s: the agents do not notice when the network of pods fails on one Node", where), nil
+	return line(Warning, "no ready DNS pods are found by %s: the agents do not detect when the pod network fails on one Node", where), nil
 }
 
 // hasNamespace asks whether the agents' pods have a field by which they see the host.

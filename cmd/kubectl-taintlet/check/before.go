@@ -38,7 +38,7 @@ func (s *scene) checkVersion(_ context.Context) (Line, error) {
 func (s *scene) checkNodes(context.Context) (Line, error) {
 	switch {
 	case errors.Is(s.readErr, errNoNodes):
-		return line(Failed, "%v", s.readErr).but("add a Node first: most of what follows is tried on one"), nil
+		return line(Failed, "%v", s.readErr).but("add a Node first: most of the other checks need one"), nil
 	case s.readErr != nil:
 		return line(Failed, "the Nodes cannot be listed: %v", s.readErr), nil
 	}
@@ -99,11 +99,11 @@ func (s *scene) checkNamespace(ctx context.Context) (Line, error) {
 	namespace, err := s.me.CoreV1().Namespaces().Get(ctx, s.namespace, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return line(OK, "the namespace %s is not there yet: create it as the documentation says", s.namespace), nil
+		return line(OK, "the namespace %s does not exist yet: create it as documented", s.namespace), nil
 	case err != nil:
 		return Line{}, err
 	case namespace.DeletionTimestamp != nil:
-		return line(Failed, "the namespace %s is being deleted", s.namespace).but("wait until it is gone; what a finalizer holds back keeps it"), nil
+		return line(Failed, "the namespace %s is being deleted", s.namespace).but("wait until it is gone; a finalizer may keep it"), nil
 	}
 	pod, err := podLikeOurs(s.namespace)
 	if err == nil {
@@ -115,7 +115,7 @@ func (s *scene) checkNamespace(ctx context.Context) (Line, error) {
 	case err != nil:
 		return Line{}, err
 	}
-	return line(OK, "the namespace %s takes pods with hostNetwork and hostPID", s.namespace), nil
+	return line(OK, "the namespace %s accepts pods with hostNetwork and hostPID", s.namespace), nil
 }
 
 // podLikeOurs is a pod of the DaemonSet, but for its account: that is not there yet.

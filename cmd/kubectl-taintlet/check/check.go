@@ -128,8 +128,8 @@ func groups() []group {
 		{"cluster", clusterChecks()},
 		{"installation", []check{
 			{name: "creatable", whether: "whether you may create the objects of taintlet", ask: (*scene).checkCreatable, isBefore: true, link: "deploy/README.md#permissions",
-				remedy: "install as an administrator of the cluster: whoever creates a role must have its permissions, or the verb escalate"},
-			{name: "namespace", whether: "whether the namespace takes the agents' pods", ask: (*scene).checkNamespace, isBefore: true, link: "deploy/README.md#install",
+				remedy: "install as an administrator of the cluster: to create a role, an account needs the role's permissions or the verb escalate"},
+			{name: "namespace", whether: "whether the namespace accepts the agents' pods", ask: (*scene).checkNamespace, isBefore: true, link: "deploy/README.md#install",
 				remedy: "label the namespace pod-security.kubernetes.io/enforce=privileged: no other level allows hostNetwork and hostPID"},
 		}},
 		{"permissions", []check{
@@ -138,7 +138,7 @@ func groups() []group {
 			{name: "bounded", whether: "whether the agents may do more than they need", ask: listed(Warning, "the agents' account may do more than it needs: %s", (*scene).exceeding), fine: "the agents may not read Secrets, nor create or delete pods and Nodes", link: "deploy/README.md#permissions",
 				remedy: "find the role binding that grants this and remove it: taintlet needs none but its own"},
 			{name: "token", whether: "whether tokens name their Node", ask: (*scene).checkToken, link: "deploy/README.md#permissions",
-				remedy: "the policies refuse every write of an agent whose token names no Node: see that the API server has the feature ServiceAccountTokenPodNodeInfo (on since 1.30)"},
+				remedy: "the policies refuse every write of an agent whose token names no Node: check that the feature gate ServiceAccountTokenPodNodeInfo of the API server is on (the default since 1.30)"},
 		}},
 		{"admission policies", policyChecks()},
 		{"configuration", configurationChecks()},
@@ -156,15 +156,15 @@ func clusterChecks() []check {
 		{name: "validating", whether: "whether ValidatingAdmissionPolicy is served", ask: serves("validatingadmissionpolicies", line(OK, "ValidatingAdmissionPolicy is served"), line(Failed, "ValidatingAdmissionPolicy is not served")), isBefore: true, link: "deploy/README.md#permissions",
 			remedy: "taintlet is not safe to install without ValidatingAdmissionPolicy: upgrade to Kubernetes 1.30"},
 		{name: "mutating", whether: "whether MutatingAdmissionPolicy is served", ask: serves(installation.MutatingPolicies, line(OK, "MutatingAdmissionPolicy is served: the well-known taints can be kept"), line(Warning, "MutatingAdmissionPolicy is not served: the well-known taints cannot be kept")), isBefore: true, link: keepLink,
-			remedy: "upgrade to Kubernetes 1.36, or switch MutatingAdmissionPolicy on (1.34, 1.35), to keep the well-known taints; until then leave deploy/keep.yaml out, and stand-ins are used"},
+			remedy: "upgrade to Kubernetes 1.36, or switch MutatingAdmissionPolicy on (1.34, 1.35), to keep the well-known taints; until then omit deploy/keep.yaml, and stand-ins are used"},
 		{name: "port", whether: "whether the port of the hosts is free", ask: (*scene).checkPort, isBefore: true, link: "deploy/README.md#ports",
-			remedy: "choose a port that is free on all hosts: port in the chart's values; in deploy/taintlet.yaml --listen, containerPort and the Service. Then ask with --port"},
+			remedy: "choose a port that is free on all hosts: port in the chart's values; in deploy/taintlet.yaml --listen, containerPort and the Service. Then check again with --port"},
 		{name: "installed", codes: []status.Code{status.NotInstalled}, fine: "taintlet is installed", isBase: true, link: "deploy/README.md#install",
 			remedy: "install it, or name its namespace by --namespace. Nodes keep the taints that they have until agents run again"},
 		{name: "images", codes: []status.Code{status.VersionsDiffer}, part: installation.PartPods, fine: "all agents are of the same version", link: "deploy/README.md#upgrade",
-			remedy: "wait for the roll-out, or find out which pods it does not replace"},
-		{name: "program", codes: []status.Code{status.ProgramVersionDiffers}, part: installation.PartPods, fine: "this program and the agents are of one release, as far as they are releases", link: "deploy/README.md#the-plugin",
-			remedy: "use the plugin of the agents' release: what another one says of the configuration and of the record may be wrong"},
+			remedy: "wait for the rollout, or find the pods that it does not replace"},
+		{name: "program", codes: []status.Code{status.ProgramVersionDiffers}, part: installation.PartPods, fine: "this program and the agents are from the same release, or are not from a release", link: "deploy/README.md#the-plugin",
+			remedy: "use the plugin of the agents' release: another release can misread the configuration and the record"},
 	}
 }
 
@@ -180,10 +180,10 @@ func policyChecks() []check {
 			remedy: policyRemedy},
 		{name: "policy-rules", whether: "whether the policies allow the taints of the rules", ofConfig: true, ask: (*scene).checkRulesAllowed, link: "deploy/README.md#tune",
 			remedy: "upgrade the chart, which writes both; with kubectl or Kustomize, add the pairs and their stand-ins to the variable wantedPairs of the policy taintlet-nodes"},
-		{name: "policies-unchanged", codes: []status.Code{status.PolicyChanged}, part: installation.PartPolicies, fine: "nobody changed the policies by hand", link: policyLink,
-			remedy: "apply the manifest or upgrade the chart again, and put what has to differ into its values"},
+		{name: "policies-unchanged", codes: []status.Code{status.PolicyChanged}, part: installation.PartPolicies, fine: "the policies were not changed by hand", link: policyLink,
+			remedy: "apply the manifest or upgrade the chart again, and make your changes in its values"},
 		{name: "keep-objects", part: installation.PartPolicies, ask: (*scene).checkKeepObjects, link: keepLink,
-			remedy: "apply deploy/keep.yaml, or upgrade the chart; without it stand-ins take the place of the well-known taints"},
+			remedy: "apply deploy/keep.yaml, or upgrade the chart; without it, stand-ins replace the well-known taints"},
 		{name: "keep-effect", whether: "whether the policy " + taints.KeepPolicyName + " works", ask: (*scene).checkKeepEffect, link: "docs/troubleshooting.md#the-policy-taintlet-keep-fails",
 			remedy: "apply deploy/keep.yaml of this release, or upgrade the chart again"},
 	}
@@ -192,19 +192,19 @@ func policyChecks() []check {
 func configurationChecks() []check {
 	return []check{
 		{name: "configuration", whether: "whether the configuration is valid", codes: []status.Code{status.ConfigurationMissing, status.ConfigurationInvalid, status.ConfigurationRefused}, part: installation.PartConfig, ofConfig: true, ask: (*scene).checkConfiguration, link: "docs/troubleshooting.md#the-configuration-is-refused",
-			remedy: "correct the named field; kubectl taintlet config --config FILE checks a file. Until then the last valid configuration stays in force, and an agent that starts ends at once"},
+			remedy: "correct the named field; kubectl taintlet config --config FILE checks a file. Until then the last valid configuration stays in force, and an agent that restarts exits"},
 		{name: "in-force", codes: []status.Code{status.ConfigurationNotInForce}, part: installation.PartConfig, fine: "all agents use the configuration of the ConfigMap", link: "deploy/README.md#tune",
-			remedy: "wait: the kubelet changes the agent's file a minute or so after the ConfigMap. An agent that does not follow has the reason in its log"},
+			remedy: "wait: the kubelet updates the agent's file about a minute after the ConfigMap. If an agent does not follow, its log contains the reason"},
 		{name: "rules", codes: []status.Code{status.ConditionWithoutRule}, part: installation.PartConfig, fine: "each condition has a rule that sets a taint", link: "docs/configuration.md#rules",
-			remedy: "if that is not meant, remove the rule with effect None, or the empty list of rules: the default rule is used then"},
+			remedy: "if this is not intended, remove the rule with effect None, or the empty list of rules: then the default rule applies"},
 		{name: "overrides", whether: "whether each override applies to a Node", ofConfig: true, ask: listed(Warning, "overrides apply to no Node: %s", (*scene).unusedOverrides), fine: "each override applies to a Node", link: "docs/configuration.md#overrides",
-			remedy: "correct the labels of its nodeSelector, or its place: only the first override that matches a Node applies. While a pool has no Node this is as it should be"},
+			remedy: "correct the labels of its nodeSelector, or its place in the list: only the first override that matches a Node applies. While a pool has no Nodes, this is expected"},
 		{name: "daemonsets", whether: "which DaemonSets tolerate the taints", part: installation.PartPolicies, ofConfig: true, ask: (*scene).checkDaemonSets, link: "docs/living-with-kubernetes.md#who-owns-a-taint",
-			remedy: "add the toleration to the templates of those that every Node needs, such as the network's: their pods are neither started nor replaced while a Node has the taint"},
-		{name: "autoscalers", whether: "what autoscalers make of the taints", ofConfig: true, ask: (*scene).checkAutoscalers, link: "docs/neighbours.md#neighbours",
+			remedy: "add the toleration to the template of each DaemonSet that every Node needs, such as the network plugin's: while a Node has the taint, its pods are neither started nor replaced there"},
+		{name: "autoscalers", whether: "how autoscalers treat the taints", ofConfig: true, ask: (*scene).checkAutoscalers, link: "docs/neighbours.md#neighbours",
 			remedy: "for cluster-autoscaler, set keys: Own and keyPrefix: status-taint.cluster-autoscaler.kubernetes.io in the configuration"},
-		{name: "slots", whether: "whether the eviction slots are there", codes: []status.Code{status.SlotMissing}, part: installation.PartSlots, ofConfig: true, ask: (*scene).checkSlots, link: "deploy/README.md#eviction",
-			remedy: "helm upgrade makes the Leases again; to turn eviction off, remove the rules for Critical and evict.slots from the chart's values"},
+		{name: "slots", whether: "whether the eviction slots exist", codes: []status.Code{status.SlotMissing}, part: installation.PartSlots, ofConfig: true, ask: (*scene).checkSlots, link: "deploy/README.md#eviction",
+			remedy: "helm upgrade creates the Leases again; to turn eviction off, remove the rules for Critical and evict.slots from the chart's values"},
 	}
 }
 
@@ -212,17 +212,17 @@ func agentChecks() []check {
 	notRunning := []status.Code{status.DaemonSetMissing, status.DaemonSetSelectsNoNode, status.AgentMissing, status.AgentPending, status.AgentNotStarted, status.AgentNotReady}
 	return []check{
 		{name: "daemonset", whether: "whether all agents are ready", codes: notRunning, part: installation.PartPods, ask: (*scene).checkDaemonSet, link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
-			remedy: "see the pods that are not ready: kubectl get pods --all-namespaces -o wide --selector " + installation.Label},
+			remedy: "list the pods that are not ready: kubectl get pods --all-namespaces -o wide --selector " + installation.Label},
 		{name: "signs", codes: []status.Code{status.AgentSilent, status.RecordUnreadable}, ask: (*scene).checkSigns, link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
 			remedy: "read the log of the agent on that Node"},
 		{name: "restarts", codes: []status.Code{status.AgentOutOfMemory, status.AgentRestarted}, part: installation.PartPods, fine: "no agent ended in the last hour", link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
-			remedy: "read the log of the one before: kubectl logs --previous. After OOMKilled, raise resources.limits.memory in the chart's values"},
+			remedy: "read the log of the container before: kubectl logs --previous. After OOMKilled, raise resources.limits.memory in the chart's values"},
 		{name: "one-each", whether: "whether each Node has one agent", codes: []status.Code{status.SeveralAgents}, part: installation.PartPods, ask: listed(Warning, "Nodes have more than one agent: %s", (*scene).severalOn), fine: "no Node has more than one agent", link: "docs/living-with-kubernetes.md#two-agents-on-one-node",
 			remedy: "remove one of the installations, or the pod that belongs to no DaemonSet"},
-		{name: "service", whether: "whether the Service names the agents to one another", ask: (*scene).checkService, link: "docs/network.md#peers",
+		{name: "service", whether: "whether the Service lists the agents", ask: (*scene).checkService, link: "docs/network.md#peers",
 			remedy: "apply the manifest or upgrade the chart again: without the Service the agents have no peers, and so no fleet brake"},
-		{name: "dns-pods", whether: "which DNS pods the agents ask", ask: (*scene).checkDNSPods, link: "docs/network.md#peers",
-			remedy: "say where the pods of the cluster's DNS are: dnsPods in the chart's values, --dns-pods in deploy/taintlet.yaml; or switch class pods off"},
+		{name: "dns-pods", whether: "which DNS pods the agents probe", ask: (*scene).checkDNSPods, link: "docs/network.md#peers",
+			remedy: "specify where the pods of the cluster's DNS are: dnsPods in the chart's values, --dns-pods in deploy/taintlet.yaml; or switch the class pods off"},
 	}
 }
 
@@ -230,18 +230,18 @@ func hostChecks() []check {
 	return []check{
 		{name: "host-network", whether: "whether the agents have hostNetwork", ask: hasNamespace("hostNetwork", "routes", func(s corev1.PodSpec) bool { return s.HostNetwork }), link: "docs/troubleshooting.md#a-condition-is-unknown",
 			remedy: "set hostNetwork: true in the DaemonSet's template, as the chart does"},
-		{name: "host-pid", whether: "whether the agents have hostPID", said: "agents say that they are not in the host's PID namespace", ask: hasNamespace("hostPID", "limits of PIDs and mounts", func(s corev1.PodSpec) bool { return s.HostPID }), link: "docs/troubleshooting.md#a-condition-is-unknown",
-			remedy: "set hostPID: true in the DaemonSet's template, as the chart does. Where it is set, the Node is itself a container, and its own limit of PIDs is not seen"},
+		{name: "host-pid", whether: "whether the agents have hostPID", said: "agents report that they are not in the host's PID namespace", ask: hasNamespace("hostPID", "limits of PIDs and mounts", func(s corev1.PodSpec) bool { return s.HostPID }), link: "docs/troubleshooting.md#a-condition-is-unknown",
+			remedy: "set hostPID: true in the DaemonSet's template, as the chart does. If it is already set, the Node itself is a container, and its own PID limit is not detected"},
 		{name: "kernel", whether: "whether the kernels have PSI", said: "kernels are too old for PSI", fine: "no kernel is too old for PSI (Linux 4.20)", isAlways: true, link: "docs/configuration.md#memory",
-			remedy: "taintlet works without pressure stall information (PSI), and does not see stalls; use Linux 4.20 or later"},
-		{name: "unknown", whether: "whether the agents can tell about all conditions", ofAgents: true, said: "agents cannot tell about all conditions", fine: "the agents can tell about all conditions", link: "docs/troubleshooting.md#a-condition-is-unknown",
+			remedy: "taintlet works without pressure stall information (PSI), but does not detect stalls; use Linux 4.20 or later"},
+		{name: "unknown", whether: "whether the agents can read all conditions", ofAgents: true, said: "agents cannot read all conditions", fine: "the agents can read all conditions", link: "docs/troubleshooting.md#a-condition-is-unknown",
 			remedy: "read the condition's message: kubectl describe node"},
-		{name: "clock", codes: []status.Code{status.ClockSkew}, fine: "the hosts' clocks agree with the API server's to 30 s", link: "docs/how-it-decides.md#what-survives-a-restart",
-			remedy: "synchronise the hosts' clocks (NTP). taintlet decides nothing by them, but the times of its conditions and Events are wrong"},
-		{name: "taints", codes: []status.Code{status.TaintContested, status.PauseMistyped}, fine: "nobody removes taintlet's taints, and each pause names conditions", link: "docs/living-with-kubernetes.md#when-someone-removes-a-taint",
+		{name: "clock", codes: []status.Code{status.ClockSkew}, fine: "the hosts' clocks are within 30 s of the API server's", link: "docs/how-it-decides.md#what-survives-a-restart",
+			remedy: "synchronise the hosts' clocks (NTP). taintlet's decisions do not depend on them, but the times of its conditions and Events are wrong"},
+		{name: "taints", codes: []status.Code{status.TaintContested, status.PauseMistyped}, fine: "no other program removes taintlet's taints, and each pause names valid conditions", link: "docs/living-with-kubernetes.md#when-someone-removes-a-taint",
 			remedy: "find out who removes the taint, and pause the Node instead"},
-		{name: "kubelet", whether: "whether the kubelets agree", ofAgents: true, said: "conditions are bad for the kubelet and good for taintlet", fine: "no kubelet reports trouble that taintlet does not see", link: "docs/living-with-kubernetes.md#who-owns-a-taint",
-			remedy: "compare the kubelet's thresholds (evictionHard) with taintlet's: the kubelet evicts where taintlet sees no trouble; for 5 minutes after the trouble that is as it should be"},
+		{name: "kubelet", whether: "whether the kubelets agree", ofAgents: true, said: "conditions are bad for the kubelet and good for taintlet", fine: "no kubelet reports trouble that taintlet does not detect", link: "docs/living-with-kubernetes.md#who-owns-a-taint",
+			remedy: "compare the kubelet's thresholds (evictionHard) with taintlet's: the kubelet evicts where taintlet detects no trouble. For 5 minutes after the trouble, this is expected"},
 	}
 }
 

@@ -137,8 +137,8 @@ func TestChecksWithoutAnAnswer(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no"))
 	for err, want := range map[error]Line{
 		untold("it is not there"): {Finding: status.Finding{Severity: Skipped, Text: "whether it works: it is not there"}},
-		forbidden:                 {Finding: status.Finding{Severity: Skipped, Text: "whether it works: you are not allowed to ask that: " + forbidden.Error()}},
-		errors.New("timeout"):     {Finding: status.Finding{Severity: Failed, Text: "whether it works cannot be told: timeout"}, Remedy: "try again; if it stays so, look at the API server"},
+		forbidden:                 {Finding: status.Finding{Severity: Skipped, Text: "whether it works: your account is not allowed to check this: " + forbidden.Error()}},
+		errors.New("timeout"):     {Finding: status.Finding{Severity: Failed, Text: "whether it works could not be checked: timeout"}, Remedy: "try again; if this persists, check the API server"},
 	} {
 		c := check{whether: "whether it works", ask: func(*scene, context.Context) (Line, error) { return line(OK, "fine"), err }}
 		if got := c.answer(t.Context(), &scene{}); !reflect.DeepEqual(got, want) {

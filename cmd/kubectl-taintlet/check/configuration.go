@@ -33,7 +33,7 @@ func (s *scene) checkConfiguration(context.Context) (Line, error) {
 	}
 	text := fmt.Sprintf("%d rules for %s, %d for %s", count[probes.Degraded], probes.Degraded, count[probes.Critical], probes.Critical)
 	if count[probes.OK] > 0 {
-		text += fmt.Sprintf(", %d soft", count[probes.OK])
+		text += fmt.Sprintf(", %d early", count[probes.OK])
 	}
 	return line(OK, "the configuration is valid: %s", text), nil
 }
@@ -195,13 +195,13 @@ func (s *scene) checkAutoscalers(ctx context.Context) (Line, error) {
 	for _, rule := range s.rules() {
 		switch taint := rule.Taint; {
 		case isHard && taint.Effect == taints.PreferNoSchedule:
-			return line(Warning, "Karpenter takes %s of %s for a hard taint: it adds a Node where pods could still use this one", taint.Pair(), rule.Condition).
+			return line(Warning, "Karpenter treats %s of %s as a hard taint: it adds a Node although pods could still use this one", taint.Pair(), rule.Condition).
 				but("use NoSchedule, or give a NodePool's template a PreferNoSchedule taint: Karpenter then relaxes all of them"), nil
 		case isScaled && rule.Level == probes.Degraded && taints.IsUnreadyToAutoscaler(taint.Key):
 			return line(Warning, "cluster-autoscaler counts Nodes with %s as unready; with more than 3 such Nodes and more than 45 %% of all, it stops", taint.Key), nil
 		}
 	}
-	return line(OK, "no autoscaler that is found misreads the taints of the rules"), nil
+	return line(OK, "no known autoscaler misreads the taints of the rules"), nil
 }
 
 // karpenterTakesSoftForHard reports whether the cluster has NodePools of Karpenter and

@@ -43,7 +43,7 @@ func TestNothingIsAskedOfAServerThatDoesNotAnswer(t *testing.T) {
 		want    string
 	}{
 		"nobody is there":        {nil, "does not answer: "},
-		"nobody knows who asks":  {refusing("", http.StatusUnauthorized, "Unauthorized"), "does not accept who you are: "},
+		"nobody knows who asks":  {refusing("", http.StatusUnauthorized, "Unauthorized"), "does not accept your credentials: "},
 		"another kind of server": {http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }), "does not answer: "},
 	} {
 		server := httptest.NewServer(test.handler)
@@ -70,7 +70,7 @@ func TestWithoutRightsItStops(t *testing.T) {
     use an account that may list nodes
     https://github.com/taintlet/taintlet/blob/main/deploy/README.md#permissions
 
-1 passed, 1 failed; without that nothing else can be checked
+1 passed, 1 failed; nothing else can be checked without it
 `
 	if err != nil || isWell || out != want {
 		t.Errorf("%v, %t:\n%s\nwant\n%s", err, isWell, out, want)

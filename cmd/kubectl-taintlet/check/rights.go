@@ -131,7 +131,7 @@ func (s *scene) refuses(policy, what string, try func(agent *installation.Client
 }
 
 func (s *scene) checkNodesPolicy(ctx context.Context) (Line, error) {
-	return s.refuses("taintlet-nodes", "an agent's write of somebody else's annotation", func(agent *installation.Client, node string) error {
+	return s.refuses("taintlet-nodes", "an agent's write of another program's annotation", func(agent *installation.Client, node string) error {
 		patch := map[string]any{"metadata": map[string]any{"annotations": map[string]string{"example.com/taintlet-check": "1"}}}
 		_, err := tryPatch(ctx, agent, account, node, patch)
 		return err
@@ -157,7 +157,7 @@ func (s *scene) checkLeasesPolicy(ctx context.Context) (Line, error) {
 	case err != nil:
 		return Line{}, err
 	}
-	return s.refuses("taintlet-leases", "an agent's taking of a slot for another Node", func(agent *installation.Client, node string) error {
+	return s.refuses("taintlet-leases", "an agent's claim of a slot for another Node", func(agent *installation.Client, node string) error {
 		lease.Spec.HolderIdentity = new(node + "-other")
 		options := metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: account}
 		_, err := agent.CoordinationV1().Leases(s.namespace).Update(ctx, lease, options)
@@ -167,7 +167,7 @@ func (s *scene) checkLeasesPolicy(ctx context.Context) (Line, error) {
 
 func (s *scene) checkKeepObjects(context.Context) (Line, error) {
 	if s.installation.Served[installation.MutatingPolicies].Empty() {
-		return line(OK, "stand-ins are used: this API server cannot have deploy/keep.yaml, for it does not serve MutatingAdmissionPolicy"), nil
+		return line(OK, "stand-ins are used: this API server does not serve MutatingAdmissionPolicy, which deploy/keep.yaml needs"), nil
 	}
 	if !s.installation.HasKeep() {
 		return line(Warning, "deploy/keep.yaml is not installed"), nil
@@ -186,10 +186,10 @@ func (s *scene) checkKeepEffect(ctx context.Context) (Line, error) {
 	keeps, err := s.keeps(ctx, s.untainted)
 	switch {
 	case err == nil && !keeps:
-		return line(Failed, "the policy %s fails: it lets the node-lifecycle-controller remove %s, as a dry run on Node %s shows; own keys are used until it works", taints.KeepPolicyName, keptPair(), s.untainted), nil
+		return line(Failed, "the policy %s fails: it lets the node-lifecycle-controller remove %s, as a dry run on Node %s shows; stand-ins are used until it works", taints.KeepPolicyName, keptPair(), s.untainted), nil
 	case noticed >= 0 && err == nil:
 		return line(Warning, "the policy %s works now, and agents do not use it yet: %s", taints.KeepPolicyName, s.report.Findings[noticed].Text).
-			but("wait: an agent looks for changes of the policy every 5 minutes, and tries one that has not changed again after a day"), nil
+			but("wait: an agent looks for changes to the policy every 5 minutes, and tries an unchanged policy again after a day"), nil
 	case noticed >= 0:
 		return line(Failed, "%s", s.report.Findings[noticed].Text), nil
 	case err != nil:
@@ -208,7 +208,7 @@ func keptPair() taints.Pair {
 // without the pair is suitable. A taint of another program passes through as well.
 func (s *scene) keeps(ctx context.Context, node string) (bool, error) {
 	if node == "" {
-		return false, untold("each Node has the taint with which it is tried")
+		return false, untold("every Node already has the taint of the dry run")
 	}
 	controller, err := s.as(metav1.NamespaceSystem, "node-controller", "")
 	if err != nil {
@@ -232,7 +232,7 @@ func serves(resource string, served, not Line) func(*scene, context.Context) (Li
 	return func(s *scene, _ context.Context) (Line, error) {
 		switch {
 		case s.installation.Served == nil:
-			return Line{}, untold("the API server does not say what it serves")
+			return Line{}, untold("the API server does not list the resources that it serves")
 		case s.installation.Served[resource].Empty():
 			return not, nil
 		}

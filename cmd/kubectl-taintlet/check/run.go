@@ -89,9 +89,9 @@ func (c check) answer(ctx context.Context, s *scene) (answer Line) {
 	case errors.As(err, &why):
 		return line(Skipped, "%s: %s", whether, why)
 	case apierrors.IsForbidden(err):
-		return line(Skipped, "%s: you are not allowed to ask that: %v", whether, err)
+		return line(Skipped, "%s: your account is not allowed to check this: %v", whether, err)
 	case err != nil:
-		return line(Failed, "%s cannot be told: %v", whether, err).but("try again; if it stays so, look at the API server")
+		return line(Failed, "%s could not be checked: %v", whether, err).but("try again; if this persists, check the API server")
 	case answer.Severity == "":
 		return line(OK, "%s", c.fine)
 	}
@@ -197,7 +197,7 @@ func (r Report) print(w io.Writer, format string) error {
 		}
 	}
 	if r.Stopped {
-		text.WriteString("; without that nothing else can be checked")
+		text.WriteString("; nothing else can be checked without it")
 	}
 	_, err := fmt.Fprintln(w, text.String())
 	return err

@@ -82,7 +82,7 @@ func (s *scene) reach(ctx context.Context) error {
 	var answered apierrors.APIStatus
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("the API server %s does not accept who you are: %w", s.config.Host, err)
+		return fmt.Errorf("the API server %s does not accept your credentials: %w", s.config.Host, err)
 	case err != nil && !errors.As(err, &answered):
 		return fmt.Errorf("the API server %s does not answer: %w", s.config.Host, err)
 	}
@@ -198,5 +198,5 @@ func (s *scene) agents() (*appsv1.DaemonSet, error) {
 			return d, nil
 		}
 	}
-	return nil, untold("the DaemonSet " + account + " is not there, or cannot be read")
+	return nil, untold("the DaemonSet " + account + " does not exist, or cannot be read")
 }

@@ -33,11 +33,11 @@ func configuration(f facts, cfg *config.Config, invalid error) []Finding {
 		if len(i.DaemonSets) == 0 {
 			return all // nothing is installed here, which is told
 		}
-		return append(all, failure(ConfigurationMissing, "", reinstall(i), "the ConfigMap %s/%s has no %s: agents that start have no configuration",
+		return append(all, failure(ConfigurationMissing, "", reinstall(i), "the ConfigMap %s/%s has no %s: new agents have no configuration",
 			i.Namespace, installation.Account, installation.ConfigKey))
 	}
 	if invalid != nil {
-		return append(all, failure(ConfigurationInvalid, "", edit, "the ConfigMap %s/%s is invalid, so running agents keep the configuration that they have, and others do not start: %v",
+		return append(all, failure(ConfigurationInvalid, "", edit, "the ConfigMap %s/%s is invalid, so running agents keep their configuration, and new agents do not start: %v",
 			i.Namespace, installation.Account, invalid))
 	}
 	all = append(all, notInForce(f)...)

@@ -171,12 +171,12 @@ func hosts(f facts) []Finding {
 			all = append(all, failure(RecordUnreadable, n.Name, EventsOf(n.Name), "%s", n.Problem))
 		}
 		for _, c := range n.Conditions {
-			text := "taintlet does not set it while the condition lasts"
+			text := "taintlet does not set it until the condition has been OK"
 			if len(c.Taints) > 0 {
 				text = "another taint of the condition is on the Node"
 			}
 			if c.RemovedBy != "" {
-				all = append(all, warning(TaintContested, n.Name, EventsOf(n.Name), "others removed the taint of %s; %s", c.Name, text))
+				all = append(all, warning(TaintContested, n.Name, EventsOf(n.Name), "another program removed the taint of %s; %s", c.Name, text))
 			}
 		}
 		if n.mistypedPause != "" {

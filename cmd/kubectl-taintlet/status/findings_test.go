@@ -169,11 +169,11 @@ func otherFaults() []fault {
 		{PermissionMissing, "", `taintlet-system/taintlet is not allowed to patch nodes, patch nodes/status`, `^helm `,
 			func(w *world) { w.i.MayNot = []string{"patch nodes", "patch nodes/status"} }},
 		{RecordUnreadable, "n2", `^annotation`, `^kubectl --namespace=default events --for=node/n2$`, func(w *world) { w.nodes[1].Problem = "annotation taintlet.dev/record: version 7 is not 1" }},
-		{TaintContested, "n2", `^others removed the taint of MemoryPressure; another taint of the condition is on the Node$`, `^kubectl --namespace=default events --for=node/n2$`,
+		{TaintContested, "n2", `^another program removed the taint of MemoryPressure; another taint of the condition is on the Node$`, `^kubectl --namespace=default events --for=node/n2$`,
 			func(w *world) {
 				w.nodes[1].Conditions = []Condition{{Name: "MemoryPressure", RemovedBy: "a", Taints: []Taint{{}}}}
 			}},
-		{TaintContested, "n2", `^others removed the taint of DiskPressure; taintlet does not set it while the condition lasts$`, `^kubectl --namespace=default events --for=node/n2$`,
+		{TaintContested, "n2", `^another program removed the taint of DiskPressure; taintlet does not set it until the condition has been OK$`, `^kubectl --namespace=default events --for=node/n2$`,
 			func(w *world) { w.nodes[1].Conditions = []Condition{{Name: "DiskPressure", RemovedBy: "a"}} }},
 		{PauseMistyped, "n2", `^all conditions are paused, because "Memorypressure" in the annotation taintlet.dev/paused is not one of them$`, `^kubectl annotate --overwrite node n2 taintlet.dev/paused=true$`,
 			func(w *world) { w.nodes[1].mistypedPause = "Memorypressure" }},

@@ -82,11 +82,11 @@ func (e *Evaluator) addFaults(o *row, r *Round, n *reach, fault *probes.Observat
 	o.when(e.isSure(r, Route), probes.Degraded, reasonRouteLost, "%s", r.Results[Route].Detail)
 	o.when(e.conntrack.often() && e.isSure(r, Conntrack), probes.Degraded, reasonConntrackDrops, "%s", r.Results[Conntrack].Detail)
 	o.when(fault.Reason != "" && !e.slow && r.Outcome(API) == Well, probes.Degraded, fault.Reason, "%s; API server answers", fault.Message)
-	o.when(s.stage == suspect && e.low.now(), probes.Unknown, ReasonPeersUnreachable, "%s; nothing follows before others had time to say the same", n)
+	o.when(s.stage == suspect && e.low.now(), probes.Unknown, ReasonPeersUnreachable, "%s; no taint before other hosts have had time to report the same", n)
 	o.when(s.stage == many || s.stage == accused && n.halves, probes.Unknown, ReasonManySuspect, "%s; %s; %s", n, s.found, s.found.conclusion())
-	o.when(e.slow, probes.Unknown, "HostSlow", "this host is slow: its own address did not answer in time; what failed in this round is no evidence")
+	o.when(e.slow, probes.Unknown, "HostSlow", "this host is slow: its own address did not answer in time; failures of this round prove nothing")
 	o.when(fault.Reason != "", probes.Unknown, "APIServerSilent", "%s; API server does not answer, so no taint follows", fault.Message)
-	o.when(e.part.often(), probes.Unknown, "SomePeersUnreachable", "%s; below 80 %%, and above 20 %%: this host or the others", n)
+	o.when(e.part.often(), probes.Unknown, "SomePeersUnreachable", "%s; between 20 and 80 %%: the fault may be here or elsewhere", n)
 }
 
 // addNotProven adds what fails here and may fail elsewhere too, and a route that is not known.
@@ -101,7 +101,7 @@ func (e *Evaluator) addNotProven(o *row, r *Round, n *reach) {
 		isLost := r.Outcome(c) == Failed && !e.isSure(r, c) && (c == Route || e.conntrack.often())
 		o.when(isLost, probes.Unknown, reasonNotProven, "%s; nothing else fails, so "+provesNothing, r.Results[c].Detail)
 	}
-	o.when(e.hangs.often(), probes.Unknown, reasonNotProven, "%s: packets may get lost that are not tiny; "+provesNothing, n.hanging())
+	o.when(e.hangs.often(), probes.Unknown, reasonNotProven, "%s: all but tiny packets may get lost; "+provesNothing, n.hanging())
 	route, isOn := r.Results[Route]
 	isNotKnown := isOn && route.Outcome == NotKnown && (route.IsSure || !route.Never)
 	o.when(isNotKnown, probes.Unknown, "RouteNotKnown", "%s", route.Detail)
@@ -126,7 +126,7 @@ func (e *Evaluator) addNotYetSure(o *row, r *Round, n *reach) {
 func (e *Evaluator) addHealthy(o *row, r *Round, n *reach) {
 	o.when(e.never.holds(neverReachedFor, r.At), probes.OK, ReasonPeersNeverReached, "%s, which must be open between the Nodes", r.Results[Peers].Detail)
 	o.when(e.blocked.often(), probes.OK, ReasonPortBlocked, "%s; %d of them at their second port only: taintlet's port is blocked", n, n.other)
-	o.when(e.mute.often(), probes.OK, "NoPeerAnswers", "%s; %d of them give no answer that can be read, so nothing can be compared", n, n.silent)
+	o.when(e.mute.often(), probes.OK, "NoPeerAnswers", "%s; %d of them give no readable answer, so nothing can be compared", n, n.silent)
 	o.when(true, probes.OK, "NetworkHealthy", "%s", wellness(r, n))
 }
 

@@ -240,7 +240,7 @@ func (c *census) areAllWell(noted int) bool {
 // String says what was found, for people. It names the first that do not count.
 func (c census) String() string {
 	const most = 3
-	text := fmt.Sprintf("%d of %d others are healthy", c.well, c.count)
+	text := fmt.Sprintf("%d of %d other hosts are healthy", c.well, c.count)
 	if len(c.excused) > 0 {
 		text += "; not counted: " + strings.Join(c.excused[:min(most, len(c.excused))], ", ")
 	}

@@ -165,7 +165,7 @@ func TestExcusedPeers(t *testing.T) {
 		if !ok || took > 2*time.Minute {
 			t.Errorf("seed %d: after %s: %+v", seed, took, s.last.Observation)
 		}
-		if ok && !strings.Contains(s.last.Observation.Message, " others are healthy; not counted: peer-") {
+		if ok && !strings.Contains(s.last.Observation.Message, " other hosts are healthy; not counted: peer-") {
 			t.Error(s.last.Observation.Message)
 		}
 	}
@@ -174,12 +174,12 @@ func TestExcusedPeers(t *testing.T) {
 	s.play(1)
 	s.untilAsked(t, reachOnly(0))
 	if o := s.play(1, reachOnly(0), s.standing(0, 2)); !strings.HasSuffix(o.Message,
-		"; 0 of 0 others are healthy; not counted: peer-0 is not ready, peer-1 is not ready; fewer than 2 count, so no taint follows") &&
-		!strings.HasSuffix(o.Message, "; 0 of 0 others are healthy; not counted: peer-1 is not ready, peer-0 is not ready; fewer than 2 count, so no taint follows") {
+		"; 0 of 0 other hosts are healthy; not counted: peer-0 is not ready, peer-1 is not ready; fewer than 2 count, so no taint follows") &&
+		!strings.HasSuffix(o.Message, "; 0 of 0 other hosts are healthy; not counted: peer-1 is not ready, peer-0 is not ready; fewer than 2 count, so no taint follows") {
 		t.Error(o.Message)
 	}
 	c := census{count: 1, excused: []string{"a is x", "b is x", "c is x", "d is x", "e is x"}}
-	if got := c.String(); got != "0 of 1 others are healthy; not counted: a is x, b is x, c is x and 2 more" {
+	if got := c.String(); got != "0 of 1 other hosts are healthy; not counted: a is x, b is x, c is x and 2 more" {
 		t.Error(got)
 	}
 }
@@ -193,8 +193,8 @@ func TestStandings(t *testing.T) {
 		reason            string
 		found             string
 	}{
-		{"all others well", 12, 0, 0, 0, "CutOff", "reached 0 of 12 peers; 5 of 5 others are healthy; API server answers"},
-		{"some suspect", 12, 1, 2, 0, "CutOff", "reached 1 of 12 peers; 3 of 5 others are healthy; API server answers"},
+		{"all others well", 12, 0, 0, 0, "CutOff", "reached 0 of 12 peers; 5 of 5 other hosts are healthy; API server answers"},
+		{"some suspect", 12, 1, 2, 0, "CutOff", "reached 1 of 12 peers; 3 of 5 other hosts are healthy; API server answers"},
 		{"most suspect", 12, 0, 3, 0, ReasonManySuspect, ""},
 		{"half suspect", 4, 0, 2, 0, ReasonManySuspect, ""},
 		{"half of those that count suspect", 12, 0, 2, 1, ReasonManySuspect, ""},

@@ -116,7 +116,7 @@ func inDocs() map[string]struct{ evidence, needs string } {
 		},
 		"CutOff": {
 			"at most 20 % of the peers reached, 3 of 5 rounds; suspected for 10 s, or for 55 s",
-			"by the API server, all others are healthy after 10 s (18 s with fewer than six peers), or more than half of 5 after 55 s",
+			"by the API server, all other hosts are healthy after 10 s (18 s with fewer than six peers), or more than half of 5 after 55 s",
 		},
 		ReasonPeersUnreachable: {"at most 20 % of the peers reached in this round", "time, in which other hosts can report the same"},
 		ReasonManySuspect: {
