@@ -27,12 +27,13 @@ const (
 type Config struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Mode is Enforce, or Observe: taints are decided and reported, and none is on the Node.
+	// Mode is Enforce or Observe. In Observe, taints are decided and reported, and none is on the
+	// Node.
 	Mode decide.Mode `json:"mode"`
 	// Debounce is that of all conditions, but for the fields that a condition's section sets.
 	Debounce Debounce `json:"debounce"`
-	// Conditions are those of the Schema, each with its section of the file, and then those
-	// that others report.
+	// Conditions are those of the Schema, each with its section of the file, and then those that
+	// other programs report.
 	Conditions []Condition `json:"-"`
 	// Reported are the sections of the latter.
 	Reported []*Reported `json:"conditions"`
@@ -48,7 +49,7 @@ type Config struct {
 	WriteBudget decide.WriteBudget `json:"writeBudget"`
 	// Eviction bounds what rules for Critical may do.
 	Eviction Eviction `json:"eviction"`
-	// FleetBrake holds taints back that a large part of the fleet asks for.
+	// FleetBrake holds taints back while a large part of the fleet has the condition.
 	FleetBrake decide.FleetBrake `json:"fleetBrake"`
 	// Startup is about Nodes that register with a taint.
 	Startup decide.Startup `json:"startup"`
@@ -124,7 +125,8 @@ type Repair struct {
 	After decide.Duration `json:"after" range:"0s..24h"`
 }
 
-// Policy returns what the configuration asks of the decider. Each call makes a new one.
+// Policy returns the part of the configuration by which the decider works. Each call makes a new
+// one.
 func (c *Config) Policy() *decide.Policy {
 	policy := c.ownPolicy()
 	former := &decide.Policy{} // early taints of other configurations are ours as well

@@ -41,7 +41,7 @@ func (s Schema) Reloader(path string) func() (*Config, error) {
 	}
 }
 
-// HashOf tells files apart: the Hash of the Config that a file has.
+// HashOf returns the Hash of the Config of a file with this content.
 func HashOf(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data))[:12] }
 
 // Decode reads a configuration over the defaults. It is strict: an unknown or

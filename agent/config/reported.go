@@ -30,8 +30,8 @@ type Reported struct {
 	Type string `json:"type"`
 	// BadStatus is the status that is Degraded.
 	BadStatus bool `json:"badStatus"`
-	// StaleAfter (1m to 24h) is how long its reporter may leave it as it is, its heartbeat
-	// included, until it is Unknown. 0: for ever.
+	// StaleAfter (1m to 24h) is the time without a change or heartbeat after which the condition is
+	// Unknown. 0: never.
 	StaleAfter decide.Duration `json:"staleAfter" range:"0,1m..24h"`
 	Sampling
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// Definition says what a condition is. A new condition needs a Section, a Definition
-// in a Schema, and a probe that package hostprobes makes of the Section.
+// Definition describes a condition. A new condition needs a Section, a Definition in a Schema, and
+// a probe that package hostprobes makes from the Section.
 type Definition struct {
 	// Name is the condition's name, Field that of its section in the configuration file.
 	Name  probes.Condition
@@ -62,8 +62,8 @@ type Condition struct {
 	Section
 }
 
-// SameProbe reports whether two configurations of a condition make the same
-// probe. Its business are neither the mode nor the debounce, but for the threshold that clears.
+// SameProbe reports whether two configurations of a condition make the same probe. A probe does not
+// depend on the mode, and of the debounce only on the threshold that clears.
 func SameProbe(a, b Condition) bool {
 	of := func(c Condition) map[string]any {
 		tree := treeOf(c.Section)

@@ -45,8 +45,8 @@ type Disk struct {
 	// Paths name the file systems to watch, by any path on them. Paths that do
 	// not exist are skipped, and named in the message. Several paths on one device count once.
 	Paths []string `json:"paths"`
-	// MountPoints are paths that are watched as well, and at which the host is to have mounted
-	// a file system: Degraded where it has not.
+	// MountPoints are more paths to watch, at which the host must have mounted a file system. A
+	// path without a mount is Degraded.
 	MountPoints []string `json:"mountPoints"`
 	// AvailablePercent and InodesPercent (0: no threshold): Degraded
 	// when less of the space, or of the inodes, is free.

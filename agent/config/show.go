@@ -103,9 +103,9 @@ const (
 // none is the value of a field that a configuration does not have.
 const none = "none"
 
-// Changes says which fields differ between two configurations of one Schema, each with
-// its value before and after, such as "memory.availablePercent 5 → 6". Of many it names
-// the first and says how many more there are.
+// Changes lists the fields that differ between two configurations of one Schema, each with its
+// value before and after, such as "memory.availablePercent 5 → 6". If many differ, it lists the
+// first ones and the number of the others.
 func Changes(before, after *Config) string {
 	was, is := before.leaves(after), after.leaves(before)
 	all, changes := maps.Clone(was), []string(nil)

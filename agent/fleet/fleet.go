@@ -85,7 +85,7 @@ type Fleet struct {
 	rounds uint64
 }
 
-// New returns a fleet that knows nobody yet. Run reads the API server.
+// New returns a fleet that does not know any peer yet. Run reads the API server.
 func New(o Options) *Fleet {
 	dns := cmp.Or(o.DNSPods, dnspods.Default())
 	f := &Fleet{
@@ -106,7 +106,7 @@ func (f *Fleet) hasPeers() bool {
 	return f.options.Source != nil && f.options.Listen.IsValid() && !f.options.Listen.Addr().IsLoopback()
 }
 
-// Surroundings returns what is known now of the cluster around this host.
+// Surroundings returns the present knowledge of the cluster around this host.
 func (f *Fleet) Surroundings() verdict.Surroundings {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -156,7 +156,7 @@ type Status struct {
 	Classes map[verdict.Class]bool
 }
 
-// Status returns what metrics show. Nobody may change its maps.
+// Status returns the figures for the metrics. Its maps must not be changed.
 func (f *Fleet) Status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -95,7 +95,8 @@ func (f *Fleet) Note(ctx context.Context, nodes []string) error {
 	})
 }
 
-// Standings asks what the Nodes say of themselves. An error says that nothing is known.
+// Standings reads from the API server what the Nodes report of themselves. After an error nothing
+// is known.
 func (f *Fleet) Standings(ctx context.Context, nodes []string) (standings []verdict.Standing, err error) {
 	if !f.reading.TryLock() {
 		return nil, errNotNow

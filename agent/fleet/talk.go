@@ -62,7 +62,7 @@ func (f *Fleet) Restore(own *taints.Node) {
 	f.in.Suspected = c != nil && c.Status == taints.ConditionUnknown && verdict.IsSuspicion(c.Reason)
 }
 
-// Observe takes what the peers answered in a round.
+// Observe takes in the answers of the peers in a round.
 func (f *Fleet) Observe(r *verdict.Round) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

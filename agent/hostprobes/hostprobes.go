@@ -16,8 +16,8 @@ import (
 	"github.com/taintlet/taintlet/probes/pid"
 )
 
-// NewProbe returns what makes the probe of a condition of config.HostSchema on a host. It
-// panics for any other condition. The probes of memory and tasks name who took them.
+// NewProbe returns a function that makes the probe of a condition of config.HostSchema on a host.
+// It panics for any other condition. The probes of memory and tasks name culprits.
 func NewProbe(h probes.Host) func(config.Condition) probes.Probe {
 	reader := consumers.NewReader(h)
 	return func(c config.Condition) probes.Probe {
@@ -52,7 +52,7 @@ const (
 	criticalStalledPercent = 40
 )
 
-// MemoryThresholds returns what the probe of memory judges by.
+// MemoryThresholds returns the thresholds of the probe of memory.
 func MemoryThresholds(m *config.Memory) memory.Thresholds {
 	t := memory.Thresholds{
 		AvailablePercent: m.AvailablePercent, EarlyPercent: m.EarlyPercent, AvailableBytes: uint64(max(0, m.AvailableBytes.Value())), ClearFactor: m.Debounce.ClearFactor,

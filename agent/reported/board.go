@@ -25,8 +25,8 @@ func NewBoard(now func() time.Time) *Board {
 	return &Board{now: now, probes: map[string]*probe{}}
 }
 
-// Put takes in a version of the Node, which nobody may change; nil: there is none. It wakes
-// the probes of those conditions about which it says something else.
+// Put takes in a version of the Node, which must not be changed; nil: there is none. It wakes the
+// probes of the conditions that differ from the version before.
 func (b *Board) Put(node *taints.Node) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

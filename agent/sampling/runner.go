@@ -36,7 +36,7 @@ type runner struct {
 	decided atomic.Int32
 }
 
-// Sample is what a runner's probe found.
+// Sample is a sample of a runner's probe.
 type Sample struct {
 	probes.Observation
 	by *runner

@@ -40,7 +40,7 @@ func NewRunners(newProbe func(config.Condition) probes.Probe, startWorker StartW
 	}
 }
 
-// Start starts the probe of a condition, in place of that which runs, after level was decided.
+// Start starts the probe of a condition, and stops an earlier one. level is the decided level.
 func (r *Runners) Start(ctx context.Context, c config.Condition, level probes.Level) {
 	if old := r.running[c.Name]; old != nil {
 		old.stop()
@@ -71,7 +71,8 @@ func (r *Runners) atTempo(d time.Duration) time.Duration {
 // IsCurrent reports whether a sample is by a probe that still runs.
 func (r *Runners) IsCurrent(s Sample) bool { return s.by == r.running[s.Condition] }
 
-// Decided passes on the levels decided, or held back by the fleet brake: no sample would decide more.
+// Decided passes the decided levels on to the runners. A level that the fleet brake holds back
+// counts as decided, because no further sample would change the decision.
 func (r *Runners) Decided(state *decide.State) {
 	for name, runner := range r.running {
 		runner.decided.Store(int32(state.Requested(name)))

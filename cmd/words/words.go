@@ -11,11 +11,11 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// NoRecall is what people have to know before they turn eviction on.
+// NoRecall is the warning that an operator must read before turning eviction on.
 const NoRecall = "An eviction that has begun cannot be undone: the control plane queues every pod that does not tolerate the taint as soon as it sees it. Removing the taint a moment later saves only pods whose tolerationSeconds have not passed."
 
-// Rules says for each rule what it asks for, how that stays on the Node
-// and why, and which conditions have no rule.
+// Rules describes the taint of each rule, how and why it stays on the Node, and lists the
+// conditions without a rule.
 func Rules(cfg *config.Config) []string {
 	var words []string
 	for _, rule := range cfg.Policy().Rules {
@@ -84,7 +84,8 @@ func Eviction(cfg *config.Config) []string {
 	return append(words, bound, NoRecall)
 }
 
-// Complete returns the facts of a complete installation, for those who ask no API server.
+// Complete returns the facts of a complete installation, for commands that do not ask an API
+// server.
 func Complete(cfg *config.Config) taints.Facts {
 	return taints.Facts{KeepPolicy: true, StandInPrefix: cfg.KeyPrefix}
 }

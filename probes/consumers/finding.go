@@ -25,7 +25,7 @@ type Consumer struct {
 	IsGone bool
 }
 
-// Certainty says what is known of who took the resource.
+// Certainty says how well the culprit is known.
 type Certainty uint8
 
 // The verdicts.
@@ -41,7 +41,7 @@ const (
 	Named
 )
 
-// Finding is who took a resource, and how much.
+// Finding names the groups that took a resource, and how much each took.
 type Finding struct {
 	Resource  Resource
 	Certainty Certainty
@@ -50,7 +50,8 @@ type Finding struct {
 	In time.Duration
 	// Takers are at most two groups that took a third of Taken or more, the largest first.
 	Takers [2]Consumer
-	// Taken is what all took, Unowned what shared memory and tmpfs grew by, Shared what they have.
+	// Taken is the amount that all groups took, Unowned the growth of shared memory and tmpfs, and
+	// Shared the amount that these hold.
 	Taken, Unowned, Shared float64
 	// IsPartial: a taker may have taken more, before the first reading.
 	IsPartial bool

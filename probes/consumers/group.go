@@ -39,7 +39,7 @@ func (k Kind) String() string {
 	return "none"
 }
 
-// Group is processes that one owner answers for. The zero value is none.
+// Group is the processes of one owner. The zero value is none.
 type Group struct {
 	Kind Kind
 	Name string

@@ -48,8 +48,8 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	return p.explain(o)
 }
 
-// ObserveAndRead takes a sample and reads the processes first, if they are wanted. It is for
-// people, who can wait, where Run does not run.
+// ObserveAndRead takes a sample, and reads the processes first if they are wanted. It is for a
+// command that can wait, where Run does not run.
 func (p *Probe) ObserveAndRead(ctx context.Context) probes.Observation {
 	o := p.Measurer.Observe(ctx)
 	p.read(p.follow(o))

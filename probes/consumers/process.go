@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Proc is what was read of one process.
+// Proc is a process as it was read.
 type Proc struct {
 	PID int32
 	// Tasks are its threads.

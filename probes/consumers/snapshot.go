@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Resource is what is scarce.
+// Resource is the scarce resource.
 type Resource uint8
 
 // The resources whose consumers are known.
@@ -22,7 +22,7 @@ func (r Resource) amount(p *Proc) float64 {
 	return float64(p.Bytes)
 }
 
-// Host is what there is of the resource, in bytes or tasks.
+// Host is the amount of the resource on the host, in bytes or tasks.
 type Host struct{ Left, Total float64 }
 
 // Snapshot is the processes of a host at one time.

@@ -6,8 +6,8 @@ import (
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
-// Text tells the finding to a person in one clause: who, how much, how fast. It is empty where
-// nothing is known.
+// Text is the finding in one clause: the group, the amount and the time. It is empty if nothing is
+// known.
 func (f Finding) Text() string {
 	var text string
 	in := "in " + trend.TimeText(f.In)

@@ -76,7 +76,7 @@ func New(h probes.Host, paths []string, t Thresholds, writes ...Write) *Probe {
 }
 
 // RequireMounts watches these paths as well. The host is Degraded while it has mounted nothing
-// there: what is an ordinary directory then lies on another file system.
+// there: the ordinary directory at such a path lies on another file system.
 func (p *Probe) RequireMounts(points ...string) *Probe {
 	for _, point := range points {
 		p.paths = slices.DeleteFunc(p.paths, func(path *watchedPath) bool { return path.name == point })

@@ -91,7 +91,7 @@ func (c *SoleCall[T]) Wait(ctx context.Context) (answer T, ok bool) {
 	return answer, true
 }
 
-// OutFor returns how long the call has been out, rounded for a person.
+// OutFor returns how long the call has been out, rounded for a message.
 func (c *SoleCall[T]) OutFor() time.Duration {
 	out := time.Since(c.since)
 	if out < time.Second {

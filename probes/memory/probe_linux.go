@@ -86,8 +86,7 @@ func plausiblePace(cpus int) float64 {
 
 var _ probes.Measurer = (*Probe)(nil)
 
-// Measures appends what the newest sample showed of available memory, and, where
-// they are known, of stalls.
+// Measures appends the available memory of the newest sample and, where they are known, its stalls.
 func (p *Probe) Measures(all []probes.Measure) []probes.Measure {
 	v, t := &p.newest, &p.thresholds
 	if v.whole() == 0 { // the newest sample could not be read

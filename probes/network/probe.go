@@ -12,8 +12,8 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// Probe asks what the host's network does. It sees its own network namespace,
-// which must be the host's. It reports OK and Degraded, never Critical.
+// Probe checks the host's network. It runs in its own network namespace, which must be the host's.
+// It reports OK and Degraded, never Critical.
 type Probe struct {
 	probes.PeriodOnly
 

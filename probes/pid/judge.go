@@ -38,7 +38,7 @@ type sample struct {
 // lowered below the number of tasks that run.
 func (s sample) free() float64 { return float64(s.limit - min(s.used, s.limit)) }
 
-// OtherNamespace is what the message says where the agent is not in the host's PID namespace.
+// OtherNamespace is the text of the message while the agent is not in the host's PID namespace.
 const OtherNamespace = "this is not the host's PID namespace"
 
 // plausiblePace is how many tasks a second a host starts at most: a fork costs 50 to 100 µs of

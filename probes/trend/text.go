@@ -67,9 +67,8 @@ func TimesText(percent, factor float64) string {
 	return plain(math.Ceil(10*percent*max(1, factor)-roundingError)/10) + " %"
 }
 
-// TimeText writes a duration for a person: "412 ms", "3.2 s", "42 s",
-// "2 h 5 min". It rounds up, so that what is beyond a threshold never reads as
-// less.
+// TimeText writes a duration as "412 ms", "3.2 s", "42 s" or "2 h 5 min". It rounds up, so that a
+// time beyond a threshold never reads as less.
 func TimeText(d time.Duration) string {
 	seconds := math.Ceil(d.Seconds())
 	switch {

@@ -65,8 +65,7 @@ type Report struct {
 	metav1.TypeMeta `json:",inline"`
 
 	Lines []Line `json:"lines"`
-	// Stopped: the last check failed, and without it the others tell nothing. They
-	// were not made.
+	// Stopped: the last check failed, and the checks after it, which depend on it, were not made.
 	Stopped bool `json:"stopped,omitempty"`
 }
 

@@ -19,8 +19,8 @@ import (
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
-// Run makes the checks and prints what they found. It reports whether none failed. An
-// API server that does not answer is an error.
+// Run makes the checks and prints their results. It reports whether none failed. An API server that
+// does not answer is an error.
 func Run(ctx context.Context, o Options) (isWell bool, err error) {
 	report, err := o.make(ctx)
 	if o.Wait {

@@ -155,7 +155,7 @@ func (c *Client) Node(ctx context.Context, name string) (*taints.Node, error) {
 	return apiserver.NodeOf(node), nil
 }
 
-// Labelled selects what the chart installs.
+// Labelled selects the objects of the chart.
 func Labelled() metav1.ListOptions { return metav1.ListOptions{LabelSelector: Label} }
 
 // User is what a service account is to the API server: a user with groups.

@@ -19,9 +19,9 @@ type Severity string
 
 // The Severities.
 const (
-	// Failure: taintlet does not do its work somewhere, or is not protected.
+	// Failure: taintlet does not work somewhere, or is not protected.
 	Failure Severity = "Failure"
-	// Warning: it does its work, and a person should look.
+	// Warning: taintlet works, and an operator should look.
 	Warning Severity = "Warning"
 )
 
@@ -39,7 +39,7 @@ type Finding struct {
 	DependsOn []Code `json:"dependsOn,omitempty"`
 }
 
-// Code is what a Finding is called. Codes are only ever added; docs/status.md lists them.
+// Code is the name of a kind of Finding. Codes are only ever added; docs/status.md lists them.
 type Code string
 
 // The Codes.

@@ -60,7 +60,7 @@ func (f *Fleet) Add(node *taints.Node) {
 	f.nodes[strings.Clone(node.Name)] = n
 }
 
-// Report says how the Fleet is at that time.
+// Report describes the state of the Fleet at that time.
 func (f *Fleet) Report(now time.Time) Report {
 	r := Report{TypeMeta: metav1.TypeMeta{APIVersion: config.APIVersion, Kind: Kind}, Time: now.UTC().Truncate(time.Second), Nodes: []Node{}}
 	i := cmp.Or(f.installation, &installation.Installation{})
@@ -128,9 +128,8 @@ func (s *Summary) count(n Node, now time.Time) {
 	}
 }
 
-// IsWell reports whether there are agents, all are healthy and nothing has failed. Of
-// Nodes that were asked for by name, each has to have an agent, and what fails
-// elsewhere does not count.
+// IsWell reports whether there are agents, all are healthy and nothing has failed. If Nodes were
+// named, each needs an agent, and failures elsewhere do not count.
 func (f *Fleet) IsWell(r Report) bool {
 	isAsked := len(f.names) > 0
 	hasFailed := slices.ContainsFunc(r.Findings, func(p Finding) bool {
@@ -148,8 +147,8 @@ func (n Node) urgency() int {
 	return urgency
 }
 
-// SetInstallation takes in what is installed, as it is now. Nodes that are added later have the
-// conditions of its configuration.
+// SetInstallation takes in the present installation. Nodes that are added later have the conditions
+// of its configuration.
 func (f *Fleet) SetInstallation(i *installation.Installation) {
 	f.installation = i
 	if cfg, err := i.Configuration(); err == nil && cfg != nil && cfg.Hash != f.config.Hash {

@@ -8,7 +8,7 @@ import (
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
-// Format says how a Report is laid out for people.
+// Format says how a Report is laid out as text.
 type Format struct {
 	Wide      bool
 	NoHeaders bool

@@ -33,8 +33,8 @@ type Report struct {
 	Nodes []Node `json:"nodes"`
 }
 
-// DeepCopyObject makes the Report an object that kubectl's printers print. It is a copy of the
-// Report itself: nobody changes what is in it.
+// DeepCopyObject makes the Report an object that kubectl's printers print. It returns the Report
+// itself, which must not be changed.
 func (r *Report) DeepCopyObject() runtime.Object { return new(*r) }
 
 // Summary counts Nodes. Each Node with an agent has one State: Healthy, Tainted,
@@ -95,7 +95,7 @@ type Node struct {
 	Config string `json:"configuration,omitempty"`
 	// Ready is the kubelet's condition of that name: True, False or Unknown.
 	Ready string `json:"ready,omitempty"`
-	// Paused is the value of the annotation by which people pause taintlet.
+	// Paused is the value of the annotation by which operators pause taintlet.
 	Paused string `json:"paused,omitempty"`
 	// Maintenance is the type of the Node condition by which the Node is under maintenance.
 	Maintenance string `json:"maintenance,omitempty"`
@@ -142,8 +142,7 @@ type Condition struct {
 	// ReportedAt is when the agent wrote the Message, by the API server's clock.
 	ReportedAt time.Time `json:"reportedAt"`
 	Taints     []Taint   `json:"taints,omitempty"`
-	// ClearsAt is when the taint goes if all samples stay good; nil: that cannot be
-	// told.
+	// ClearsAt is when the taint is removed if all samples stay good; nil: not known.
 	ClearsAt *time.Time `json:"clearsAt,omitempty"`
 	// Flaps is how often the condition was set in close succession.
 	Flaps int `json:"flaps,omitempty"`

@@ -28,7 +28,7 @@ const otherAfter, otherPatience = 300 * time.Millisecond, 500 * time.Millisecond
 // NewPeers returns the class that asks peers in turns, in rounds that come each period.
 func NewPeers(period time.Duration) *Peers { return &Peers{turns: verdict.NewRotation(period)} }
 
-// Forget makes the class as new: nothing was healthy, nobody was reached.
+// Forget makes the class new: nothing was healthy, and no peer was reached.
 func (p *Peers) Forget() {
 	p.turns.Forget()
 	p.Found = nil

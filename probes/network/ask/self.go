@@ -7,9 +7,9 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// Self is the control probe: a connection to this host's own address, which
-// needs no network. What it is late by is this host's slowness. It fails where
-// the rule that looks up own addresses is lost.
+// Self is the control probe: a connection to this host's own address, which needs no network. A
+// late result therefore shows that this host is slow. It fails where the rule that looks up own
+// addresses is lost.
 type Self struct {
 	// Took is how long the connection of this round took; 0: there was none.
 	Took time.Duration

@@ -84,7 +84,7 @@ func NewRotation(period time.Duration) *Rotation {
 // rounds is how many come in a time.
 func (t *Rotation) rounds(d time.Duration) int { return max(1, int(d/t.period)) }
 
-// Forget makes all peers as new: nobody was asked.
+// Forget makes all peers new: none has been asked.
 func (t *Rotation) Forget() {
 	clear(t.last)
 	t.quiet = 0
@@ -138,8 +138,8 @@ func (t *Rotation) IsFull(p Peer) bool {
 	return last.reached && (t.fullAll || p == t.fullNow || last.fullRound == 0)
 }
 
-// HasChanged reports whether a peer's result is worth asking all: it is not quite well, or says
-// something else than before.
+// HasChanged reports whether a peer's result is a reason to ask all peers: it is not quite healthy,
+// or differs from the result before.
 func (t *Rotation) HasChanged(p Peer, now PeerResult) bool {
 	last := t.last[p]
 	if !now.Reached {
@@ -248,7 +248,7 @@ func (t *Rotation) NeverReached() (n int) {
 	return n
 }
 
-// Last returns what a peer was found to be most recently, and whether it was reached since it was chosen.
+// Last returns the newest result of a peer, and whether the peer was reached since it was chosen.
 func (t *Rotation) Last(p Peer) (result PeerResult, reached bool) {
 	return t.last[p].result, t.last[p].reached
 }

@@ -22,7 +22,7 @@ type PeerResult struct {
 	// Retransmits is how many segments of this connection were sent again
 	// (tcpi_total_retrans in struct tcp_info, include/uapi/linux/tcp.h).
 	Retransmits int
-	// Answer is what the peer said; nil: nothing that could be read.
+	// Answer is the peer's answer; nil: there was no readable answer.
 	Answer *Answer
 	// Hangs: a connection was made, and no answer came over it in time.
 	Hangs bool
@@ -31,9 +31,10 @@ type PeerResult struct {
 	Full      Passage
 	FullNow   bool
 	FullBytes int
-	// Also is what was found by the address of the other family; nil: it has none, or was never reached there.
+	// Also is the result by the address of the other family; nil: the Node has none, or was never
+	// reached there.
 	Also *PeerResult
-	// Carried: the peer was not asked in this round. This is what it was most recently.
+	// Carried: the peer was not asked in this round, and this is its newest result.
 	Carried bool
 }
 
@@ -56,7 +57,7 @@ type Round struct {
 	Standings []Standing
 }
 
-// Outcome returns what a class found.
+// Outcome returns the result of a class.
 func (r *Round) Outcome(c Class) Outcome { return r.Results[c].Outcome }
 
 // Known returns the classes whose health is known: the compared classes as the peers read them, the
@@ -144,7 +145,7 @@ func Classes() []Class {
 	return []Class{Route, Self, API, Local, Pods, DNS, Peers, Conntrack}
 }
 
-// Outcome is what a class found in one round.
+// Outcome is the result of a class in one round.
 type Outcome int8
 
 const (
@@ -159,7 +160,7 @@ const (
 // Result is what one class found in one round.
 type Result struct {
 	Outcome Outcome
-	// Detail says in a few words what was asked and what came, for people.
+	// Detail describes the check and its result in a few words, for messages.
 	Detail string
 	// Never goes with NotKnown only. The check fails and was never Well since the
 	// start: it may be meant so, such as a closed port, or the fault is older than

@@ -31,7 +31,7 @@ func isSecond(peers []Peer, i int) bool {
 	return i > 0 && peers[i].Node == peers[i-1].Node && peers[i].Address.Addr().Is4() != peers[i-1].Address.Addr().Is4()
 }
 
-// Surroundings are what a round has to know of the cluster around its host: a snapshot that nobody changes.
+// Surroundings are a snapshot of the cluster around the host of a round. It must not be changed.
 type Surroundings struct {
 	// Peers are the agents on other Nodes that this one asks.
 	Peers []Peer
@@ -50,10 +50,11 @@ type Surroundings struct {
 	Suspected bool
 }
 
-// Consult tells the fleet of a verdict, and returns the Standings that it asks for; nil: there are none.
+// Consult passes a verdict on to the fleet, and returns the Standings that the verdict asks for;
+// nil: there are none.
 type Consult func(context.Context, *Verdict) []Standing
 
-// Standing is what a Node says of itself, in the API server.
+// Standing is what a Node reports of itself, in the API server.
 type Standing struct {
 	Node string
 	// Excuse says in a few words why the Node does not count; empty: it counts. A Node does not
@@ -90,7 +91,8 @@ type Answer struct {
 	Maintenance bool `json:"maintenance,omitempty"`
 }
 
-// AnswerVersion is the version of Answer that this agent writes. Others are not read.
+// AnswerVersion is the version of Answer that this agent writes. Answers of another version are not
+// read.
 const AnswerVersion = 1
 
 // PaddingHeader asks for an answer as long as the request to /peer. Older agents ignore it.

@@ -10,7 +10,7 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// Verdict is what the rounds so far mean, for the agent and the fleet.
+// Verdict is the conclusion from the rounds so far, for the agent and the fleet.
 type Verdict struct {
 	Observation probes.Observation
 	// Round is the newest.
@@ -25,9 +25,8 @@ type Verdict struct {
 	Measures []probes.Measure
 }
 
-// Evaluator turns rounds into verdicts. Time is what the rounds say, and the same rounds and seed
-// give the same verdicts. It has what the rounds since the start, or since a gap, showed.
-//
+// Evaluator turns rounds into verdicts. It has no clock: the rounds contain the time, and the same
+// rounds and seed give the same verdicts. It remembers the rounds since the start, or since a gap.
 // A peer's report can prevent a taint of this host, and never cause one. A fault of the whole fleet
 // taints no host.
 type Evaluator struct {
@@ -51,7 +50,8 @@ type Evaluator struct {
 	low, part, blocked, mute, hangs, never streak
 }
 
-// NewEvaluator returns one of rounds that come each period. seed, of each host its own, chooses whom to ask about.
+// NewEvaluator returns an Evaluator for rounds that come each period. seed, which differs from host
+// to host, chooses the Nodes whose Standings are read.
 func NewEvaluator(period time.Duration, seed uint64) *Evaluator {
 	return newEvaluator(period, rand.New(rand.NewPCG(seed, 0)))
 }
@@ -68,7 +68,7 @@ func newEvaluator(period time.Duration, random *rand.Rand) *Evaluator {
 	return e
 }
 
-// Next takes in a round and says what the rounds so far mean.
+// Next takes in a round and returns the verdict on the rounds so far.
 func (e *Evaluator) Next(r Round) Verdict {
 	if r.AfterGap {
 		*e = *newEvaluator(e.suspicion.period, e.suspicion.random)
