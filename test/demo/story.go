@@ -68,11 +68,11 @@ func tell(ctx context.Context, out *console, keep bool) (err error) {
 	}{
 		{"What taintlet sees on this host, without any cluster", d.showOnce},
 		{"Start a Kubernetes control plane", d.startControlPlane},
-		{"Make this host a Node, and install what keeps the taints", d.prepareCluster},
+		{"Make this host a Node, and install the policy that keeps taints", d.prepareCluster},
 		{"Run the agent on this host, for this Node", d.runAgent},
 		{"Take memory until the agent taints the Node", d.exhaust},
-		{"Pods stay away, and the taint stays although a controller wants it gone", d.hold},
-		{"Give the memory back: the taint goes, the pod gets its Node", d.recover},
+		{"The scheduler keeps pods away, and the taint stays although a controller tries to remove it", d.hold},
+		{"Free the memory: the agent removes the taint, and the pod gets its Node", d.recover},
 	}
 	for i, step := range steps {
 		d.out.say("\n%d/%d %s  [%s]", i+1, len(steps), step.title, d.out.elapsed())
@@ -86,7 +86,7 @@ func tell(ctx context.Context, out *console, keep bool) (err error) {
 			return fmt.Errorf("step %d/%d: %w", i+1, len(steps), err)
 		}
 	}
-	d.out.say("\nAll of it happened, in %s.", d.out.elapsed())
+	d.out.say("\nAll steps succeeded in %s.", d.out.elapsed())
 	if keep {
 		d.leaveRunning(ctx)
 	}
@@ -178,7 +178,7 @@ func (d *demo) prepareCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.out.tell("There is no kubelet: the demo keeps status and lease of the Node fresh in its place, says that memory is fine,")
+	d.out.tell("There is no kubelet: the demo renews the Node's status and Lease in its place, reports enough memory,")
 	d.out.tell("and runs the agent of the DaemonSet's pod.")
 	return d.show(ctx, "get", "nodes")
 }
@@ -270,7 +270,7 @@ func (d *demo) exhaust(ctx context.Context) error {
 		return err
 	}
 	// Where the policy of deploy/keep.yaml is absent, the agent sets a stand-in.
-	if err := d.awaitNode(ctx, "taint "+memoryTaint+":NoSchedule comes", cluster.HasTaint(memoryTaint, corev1.TaintEffectNoSchedule)); err != nil {
+	if err := d.awaitNode(ctx, "taint "+memoryTaint+":NoSchedule is set", cluster.HasTaint(memoryTaint, corev1.TaintEffectNoSchedule)); err != nil {
 		return err
 	}
 	if err := d.awaitNode(ctx, memoryCondition+" is True", cluster.HasCondition(memoryCondition, corev1.ConditionTrue)); err != nil {
@@ -307,8 +307,8 @@ func (d *demo) hold(ctx context.Context) error {
 		return err
 	}
 	d.out.say("")
-	d.out.tell("The kubelet's own condition MemoryPressure is False, so the controller manager wants the")
-	d.out.tell("taint gone: at every update of the Node it asks the API server to remove it.")
+	d.out.tell("The kubelet's own condition MemoryPressure is False, so the controller manager tries to")
+	d.out.tell("remove the taint: at every update of the Node it sends a request to remove it.")
 	if err := d.out.await(ctx, fmt.Sprintf("it has asked again after each of %d updates", statusUpdates), d.tempt); err != nil {
 		return err
 	}
@@ -316,7 +316,7 @@ func (d *demo) hold(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.out.tell("The API server's audit log has %d such requests, all answered with 200 OK. The taint is there.", asked)
+	d.out.tell("The API server's audit log has %d such requests, all answered with 200 OK. The taint is still there.", asked)
 	return d.show(ctx, "get", "node", d.nodeName, "-o",
 		`custom-columns=TAINTS:.spec.taints[*].key,HELD:.metadata.annotations.taintlet\.dev/held`)
 }
@@ -371,7 +371,7 @@ func (d *demo) recover(ctx context.Context) error {
 		return err
 	}
 	d.out.tell("The child process has ended; the agent waits for memory to stay plentiful for 3 s.")
-	err := d.awaitNode(ctx, "taint and annotation "+heldAnnotation+" go", func(node *corev1.Node) bool {
+	err := d.awaitNode(ctx, "taint and annotation "+heldAnnotation+" are removed", func(node *corev1.Node) bool {
 		_, held := node.Annotations[heldAnnotation]
 		return !held && !cluster.HasTaint(memoryTaint, corev1.TaintEffectNoSchedule)(node)
 	})
@@ -393,7 +393,7 @@ func (d *demo) recover(ctx context.Context) error {
 		return err
 	}
 	d.out.tell("(It has its NODE. Its status stays Pending: there is no kubelet to start it.)")
-	d.out.tell("The Event %sOK follows a minute after the one before: there is one a minute at most.", memoryCondition)
+	d.out.tell("The Event %sOK follows a minute after the previous Event, because the agent writes at most one a minute.", memoryCondition)
 	if err := d.describe(ctx, "node", d.nodeName, "Taints", "Events"); err != nil {
 		return err
 	}
@@ -427,7 +427,7 @@ func (d *demo) awaitEvent(ctx context.Context, kind, name, reason string) error 
 // leaveRunning leaves everything running, and says what can be seen, until the
 // context ends.
 func (d *demo) leaveRunning(ctx context.Context) {
-	d.out.say("\nEverything goes on running until Ctrl-C. In another terminal:\n")
+	d.out.say("\nEverything keeps running until Ctrl-C. In another terminal:\n")
 	d.out.tell("export KUBECONFIG=%s", d.file("kubeconfig"))
 	if _, err := exec.LookPath(cluster.KubectlProgram); err != nil { // built by the demo
 		d.out.tell("alias kubectl=%s", d.kubectl)
