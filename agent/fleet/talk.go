@@ -106,7 +106,7 @@ func (f *Fleet) Peers() decide.Peers {
 		isNear := f.zone != "" && f.zones[node] == f.zone
 		for condition := range f.own.Levels {
 			if level := said.Levels[condition]; level != probes.Unknown {
-				peers.Shares[condition] = peers.Shares[condition].With(level >= probes.Degraded, said.Maintenance, isNear)
+				peers.Shares[condition] = peers.Shares[condition].With(level >= probes.Degraded, isNear)
 			}
 		}
 	}
