@@ -106,7 +106,7 @@ exhaust: ## all sequences of up to DEPTH=12 events through the decider, from 25 
 ifdef MUTANTS
 	TAINTLET_MUTANTS=$(CURDIR)/test/exhaust/mutants.txt go test ./test/exhaust -count 1 -timeout 1h -v -run TestMutants | grep --line-buffered -v '^=== '
 else
-	GOMAXPROCS=1 GOGC=400 go test ./agent/decide -count 1 -timeout 2h -v -run '^TestExhaust$$' -exhaust-depth $(DEPTH) -exhaust-for $(EXHAUST_FOR) \
+	GOMAXPROCS=1 GOGC=400 GOMEMLIMIT=12GiB go test ./agent/decide -count 1 -timeout 2h -v -run '^TestExhaust$$' -exhaust-depth $(DEPTH) -exhaust-for $(EXHAUST_FOR) \
 		-exhaust-results $(CURDIR)/test/exhaust/results.txt
 endif
 
