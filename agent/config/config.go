@@ -74,8 +74,6 @@ type Config struct {
 	// Override names the override that is merged into this configuration, by its place and
 	// its labels; empty: none.
 	Override string `json:"-"`
-	// given are the fields of the file, with that override merged into them.
-	given map[string]any
 	// nodeSelector has the labels of that override. family are the file's own configuration
 	// and those that its overrides make.
 	nodeSelector map[string]string

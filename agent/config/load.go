@@ -89,7 +89,6 @@ func chapter(path string, known []member) string {
 func (s Schema) decodeFields(fields map[string]any) (*Config, field.ErrorList) {
 	cfg := s.Default()
 	cfg.APIVersion, cfg.Kind = "", ""
-	cfg.given = fields
 	cfg.Rules = nil // what a file does not have is added below
 	var d decoder
 	d.section(fields, reflect.ValueOf(cfg).Elem(), nil)

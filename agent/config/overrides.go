@@ -54,7 +54,7 @@ func (s Schema) decodeOverrides(cfg *Config, file map[string]any) (errs field.Er
 		delete(changes, selectorField)
 		changes[overridesField] = nil
 		merged, more := s.decodeFields(mergePatch(file, changes).(map[string]any))
-		merged.nodeSelector, merged.Override = selector, at.Index(i).String()+" "+flow(override[selectorField])
+		merged.nodeSelector, merged.Override = selector, fmt.Sprintf("%s {%s}", at.Index(i), labels.FormatLabels(selector))
 		cfg.family = append(cfg.family, merged)
 		for _, err := range append(wrong, more...) {
 			err.Field = at.Index(i).String() + "." + err.Field

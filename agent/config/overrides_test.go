@@ -38,9 +38,9 @@ overrides:
 	}{
 		"none":        {nil, 7, 4, "/ /data", 4, ""},
 		"half of one": {map[string]string{"gpu": "true"}, 7, 4, "/ /data", 4, ""},
-		"both":        {map[string]string{"pool": "batch", "gpu": "true"}, 9, 3, "/scratch", 4, `overrides[0] {gpu: "true", pool: batch}`},
-		"the second":  {map[string]string{"pool": "batch", "gpu": "false"}, 7, 4, "/ /data", 4, "overrides[1] {pool: batch}"},
-		"no rules":    {map[string]string{"pool": "left-alone"}, 7, 4, "/ /data", 0, "overrides[2] {pool: left-alone}"},
+		"both":        {map[string]string{"pool": "batch", "gpu": "true"}, 9, 3, "/scratch", 4, "overrides[0] {gpu=true,pool=batch}"},
+		"the second":  {map[string]string{"pool": "batch", "gpu": "false"}, 7, 4, "/ /data", 4, "overrides[1] {pool=batch}"},
+		"no rules":    {map[string]string{"pool": "left-alone"}, 7, 4, "/ /data", 0, "overrides[2] {pool=left-alone}"},
 	} {
 		cfg := file.For(test.labels)
 		memory, disk := fixtures.Section[*config.Memory](cfg), fixtures.Section[*config.Disk](cfg)

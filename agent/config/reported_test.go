@@ -47,7 +47,7 @@ func TestReportedConditions(t *testing.T) {
 	if len(cfg.WithoutTaint()) != 0 {
 		t.Errorf("without a taint: %q", cfg.WithoutTaint())
 	}
-	if got := config.Changes(config.Default(), cfg); !strings.Contains(got, "conditions[GPUHealthy].type none → GPUHealthy, conditions[KernelDeadlock].type none → KernelDeadlock, ") || !strings.Contains(got, "rules[GPUHealthy Degraded XID79 XID48] none → example.com/gpu:NoSchedule") {
+	if got := config.Changes(config.Default(), cfg); !strings.Contains(got, "conditions[GPUHealthy] unset → {\"badStatus\":false,") || !strings.Contains(got, "rules[GPUHealthy Degraded XID79 XID48] unset → example.com/gpu:NoSchedule") {
 		t.Error(got)
 	}
 	other, err := config.HostSchema().Decode([]byte(strings.Replace(reported, "{type: KernelDeadlock}", "{type: KernelDeadlock, staleAfter: 1h}", 1)))

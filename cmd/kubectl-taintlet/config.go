@@ -27,8 +27,8 @@ It reads the agents' ConfigMap, and says on how many Nodes it is in force. For N
 with the override that applies to the Node, and says which one that is. --config checks a file instead, and
 --default shows the built-in configuration; these contact no API server.
 
-A comment marks each field that the configuration sets, with its default. Comments at the end explain for
-each rule how its taint stays on a Node. The output is a valid configuration file.`,
+Comments at the top name the fields that differ from the defaults. Comments at the end explain for each
+rule how its taint stays on a Node. The output is a valid configuration file.`,
 		Example: `  # What is in force?
   kubectl taintlet config
   # What is in force on this Node?
