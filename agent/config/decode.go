@@ -28,6 +28,10 @@ type decoder struct {
 
 // value reads one. What is null is as if it were not there.
 func (d *decoder) value(given any, into reflect.Value, at *field.Path) {
+	if section, isOne := into.Addr().Interface().(Section); isOne {
+		// Errors in the debounce of all conditions are reported once, where the file has it.
+		new(decoder).value(d.debounce, reflect.ValueOf(&section.Common().Debounce).Elem(), nil)
+	}
 	fields, hasFields := given.(map[string]any)
 	items, isList := given.([]any)
 	text, _ := json.Marshal(given) // it was JSON
@@ -42,7 +46,12 @@ func (d *decoder) value(given any, into reflect.Value, at *field.Path) {
 	case isList && into.Kind() == reflect.Slice:
 		list := reflect.MakeSlice(into.Type(), len(items), len(items))
 		for i, item := range items {
-			d.value(item, d.entry(list.Index(i)), at.Index(i))
+			entry := list.Index(i)
+			if entry.Type() == reflect.TypeFor[*Reported]() {
+				entry.Set(reflect.ValueOf(defaultReported()))
+				entry = entry.Elem()
+			}
+			d.value(item, entry, at.Index(i))
 		}
 		into.Set(list)
 	case json.Unmarshal(text, into.Addr().Interface()) != nil:
@@ -50,29 +59,14 @@ func (d *decoder) value(given any, into reflect.Value, at *field.Path) {
 	}
 }
 
-// entry returns an entry of a list, with its defaults.
-func (d *decoder) entry(of reflect.Value) reflect.Value {
-	if of.Type() != reflect.TypeFor[*Reported]() {
-		return of
-	}
-	section := defaultReported()
-	d.inherit(section)
-	of.Set(reflect.ValueOf(section))
-	return of.Elem()
-}
-
 // section reads the fields of a struct.
 func (d *decoder) section(given map[string]any, into reflect.Value, at *field.Path) {
 	all := members(into)
 	for _, m := range all {
 		value, here, before := given[m.name], at.Child(m.name), len(d.errs)
-		if m.name == debounceField && at == nil {
-			d.debounce = value
-		} else if section, isOne := m.value.Addr().Interface().(Section); isOne {
-			d.inherit(section)
-		}
-		if d.value(value, m.value, here); value != nil && len(d.errs) == before && !m.bound.allows(m.value) {
-			d.errs = append(d.errs, field.Invalid(here, value, m.bound.String()))
+		d.value(value, m.value, here)
+		if allowed := m.beyond(); value != nil && len(d.errs) == before && allowed != "" {
+			d.errs = append(d.errs, field.Invalid(here, value, allowed))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -80,12 +74,6 @@ func (d *decoder) section(given map[string]any, into reflect.Value, at *field.Pa
 			d.errs = append(d.errs, field.Forbidden(at.Child(name), "unknown field"+suggestion(name, all)))
 		}
 	}
-}
-
-// inherit starts a section with the debounce that the file sets for all conditions. Errors in
-// that debounce are reported once, where the file has it.
-func (d *decoder) inherit(section Section) {
-	new(decoder).value(d.debounce, reflect.ValueOf(&section.Common().Debounce).Elem(), field.NewPath(debounceField))
 }
 
 func (d *decoder) mistyped(at *field.Path, given any, allowed string) {

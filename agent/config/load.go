@@ -3,9 +3,9 @@ package config
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -66,23 +66,15 @@ func (s Schema) Decode(data []byte) (*Config, error) {
 	for _, member := range cfg.family {
 		member.Hash = HashOf(data)
 	}
-	wrong, known := make([]error, len(errs)), members(reflect.ValueOf(cfg).Elem())
+	if len(errs) == 0 {
+		return cfg, nil
+	}
+	wrong := make([]error, len(errs))
 	for i, err := range errs {
-		wrong[i] = fmt.Errorf("%w (docs/configuration.md#%s)", err, chapter(err.Field, known))
+		chapter := err.Field[:strings.IndexAny(err.Field+".", ".[")]
+		wrong[i] = fmt.Errorf("%w (docs/configuration.md#%s)", err, strings.ToLower(chapter))
 	}
-	if len(errs) > 0 {
-		return nil, shorten(wrong...)
-	}
-	return cfg, nil
-}
-
-// chapter is where docs/configuration.md explains a field, by its path.
-func chapter(path string, known []member) string {
-	first := path[:strings.IndexAny(path+".", ".[")]
-	if slices.ContainsFunc(known, func(m member) bool { return m.name == first && first != "apiVersion" && first != "kind" }) {
-		return strings.ToLower(first)
-	}
-	return "the-whole-file-with-its-defaults"
+	return nil, shorten(errors.Join(wrong...))
 }
 
 // decodeFields decodes the fields at the root of a file, but for the overrides themselves.
@@ -90,7 +82,7 @@ func (s Schema) decodeFields(fields map[string]any) (*Config, field.ErrorList) {
 	cfg := s.Default()
 	cfg.APIVersion, cfg.Kind = "", ""
 	cfg.Rules = nil // what a file does not have is added below
-	var d decoder
+	d := decoder{debounce: fields[debounceField]}
 	d.section(fields, reflect.ValueOf(cfg).Elem(), nil)
 	for i, section := range cfg.Reported {
 		cfg.Conditions = append(cfg.Conditions, section.condition(i))
