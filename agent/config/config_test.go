@@ -108,6 +108,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"a start-up taint of a rule": {header + "startup: {taint: taintlet.dev/disk-pressure}\n", []string{"startup.taint: Forbidden: taintlet.dev/disk-pressure is a key of a rule or of a stand-in"}},
 		"other keys":                 {header + "keys: Private\n", []string{`keys: Unsupported value: "Private": supported values: "WellKnown", "Own"`}},
 		"relative path":              {header + "disk:\n  paths: [var]\n", []string{"disk.paths[0]", "absolute"}},
+		"relative scratch":           {header + "disk: {writeProbe: {directory: tmp}}\n", []string{"disk.writeProbe.directory: Invalid value: \"tmp\": must be an absolute path"}},
 		"doubled path":               {header + "disk:\n  paths: [/, /]\n", []string{"disk.paths[1]", "Duplicate"}},
 		"no path":                    {header + "disk:\n  paths: []\n", []string{"disk.paths"}},
 		"heartbeat too often":        {header + "heartbeat: 1s\n", []string{"heartbeat", "1m to 8h"}},

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -81,16 +82,17 @@ const (
 
 // Validate returns every impossible value.
 func (d *Disk) Validate(at *field.Path) field.ErrorList {
-	errs := entries(d.Paths, maxPaths, at.Child("paths"), absolute)
-	errs = append(errs, entries(d.MountPoints, maxPaths, at.Child("mountPoints"), absolute)...)
-	if len(d.Paths) == 0 {
-		errs = append(errs, field.Required(at.Child("paths"), "at least one absolute path"))
-	}
+	var errs field.ErrorList
 	if directory := d.WriteProbe.Directory; directory != "" {
-		errs = append(errs, absolute(directory, at.Child("writeProbe", "directory"))...)
+		errs = absolute(directory, at.Child("writeProbe", "directory"))
 	}
-	errs = append(errs, reachable(d.Debounce, at, "inodesPercent", d.InodesPercent, 0)...)
-	return append(errs, reachable(d.Debounce, at, "availablePercent", d.AvailablePercent, d.EarlyPercent)...)
+	return slices.Concat(errs,
+		entries(d.Paths, maxPaths, at.Child("paths"), absolute),
+		entries(d.MountPoints, maxPaths, at.Child("mountPoints"), absolute),
+		when(len(d.Paths) == 0, field.Required(at.Child("paths"), "at least one absolute path")),
+		reachable(d.Debounce, at, "inodesPercent", d.InodesPercent, 0),
+		reachable(d.Debounce, at, "availablePercent", d.AvailablePercent, d.EarlyPercent),
+	)
 }
 
 // PID is the section of PIDPressure.
