@@ -32,34 +32,50 @@ type Config struct {
 	// Debounce is that of all conditions, but for the fields that a condition's section sets.
 	Debounce Debounce `json:"debounce"`
 	// Conditions are those of the Schema, each with its section of the file, and then those
-	// that others report.
+	// that others report, of which the file has a list.
 	Conditions []Condition `json:"-"`
-	// Reported are the sections of the latter.
-	Reported []*Reported `json:"conditions"`
+	Reported   []*Reported `json:"conditions"`
 
 	// Rules say which taint each level of a condition asks for. A rule of a file
 	// without reasons replaces the default of its condition and level; one with reasons
 	// is added to it. A rule with the effect NoTaint, and an empty list, switch defaults
-	// off.
-	Rules []decide.Rule `json:"rules"`
-	// SoftRules ask for the early taints: see earlyRules.
+	// off. SoftRules ask for the early taints: see earlyRules.
+	Rules     []decide.Rule `json:"rules"`
 	SoftRules []decide.Rule `json:"-"`
 	// WriteBudget bounds how often a condition changes the Node.
 	WriteBudget decide.WriteBudget `json:"writeBudget"`
-	// Eviction bounds what rules for Critical may do.
-	Eviction Eviction `json:"eviction"`
+	// Eviction bounds rules for Critical: NoExecute deletes every pod that does not tolerate it,
+	// against any PodDisruptionBudget.
+	Eviction struct {
+		// Slots is how many Nodes of the cluster may evict at the same time. The installer made
+		// that many Leases: taintlet-evict-0 and so on. 0: no Node ever evicts.
+		Slots int `json:"slots" range:"0..100"`
+		// Cooldown is how long a Node keeps its slot after its NoExecute taints are gone. A silent
+		// Node's Lease must not have moved for that long before another Node may take it.
+		Cooldown decide.Duration `json:"cooldown" range:"1s..24h"`
+		// Interval is the least time between two evictions of one Node.
+		Interval decide.Duration `json:"interval" range:"0s..168h"`
+		// ControlPlane: Nodes of the control plane may evict too.
+		ControlPlane bool `json:"controlPlane"`
+	} `json:"eviction"`
 	// FleetBrake holds taints back that a large part of the fleet asks for.
 	FleetBrake decide.FleetBrake `json:"fleetBrake"`
 	// Startup is about Nodes that register with a taint.
 	Startup decide.Startup `json:"startup"`
-	// Repair says when HostRepairNeeded becomes True.
-	Repair Repair `json:"repair"`
-	// Maintenance says by which Node conditions a Node is under maintenance.
-	Maintenance Maintenance `json:"maintenance"`
-	// Keys are those of the default rules.
-	Keys Keys `json:"keys"`
-	// KeyPrefix is the DNS prefix of own keys, and of those that stand in for well-known keys
-	// that the control plane would delete.
+	Repair  struct {
+		// After is how long each sample must find a fault that a reboot or a replacement of the
+		// host cures, before the Node condition HostRepairNeeded becomes True.
+		After decide.Duration `json:"after" range:"0s..24h"`
+	} `json:"repair"`
+	Maintenance struct {
+		// Conditions are the types of Node conditions, at most maxMaintenance. While one of
+		// them is True, no taint is set, and peers leave the Node out. Empty: no Node is ever
+		// under maintenance.
+		Conditions []string `json:"conditions"`
+	} `json:"maintenance"`
+	// Keys are those of the default rules: WellKnown or Own. KeyPrefix is the DNS prefix of own
+	// keys, and of those that stand in for well-known keys that the control plane would delete.
+	Keys      Keys   `json:"keys"`
 	KeyPrefix string `json:"keyPrefix"`
 	// Heartbeat is how often the Node's conditions are refreshed while nothing
 	// changes, ±10 %. 0: never. taintlet cleanup stale waits for a day: there are two to miss.
@@ -72,12 +88,11 @@ type Config struct {
 	// file, or "built-in".
 	Hash string `json:"-"`
 	// Override names the override that is merged into this configuration, by its place and
-	// its labels; empty: none.
-	Override string `json:"-"`
-	// nodeSelector has the labels of that override. family are the file's own configuration
-	// and those that its overrides make.
+	// its labels, which nodeSelector has; empty: none.
+	Override     string `json:"-"`
 	nodeSelector map[string]string
-	family       []*Config
+	// family are the file's own configuration and those that its overrides make.
+	family []*Config
 }
 
 // Keys says which keys the default rules have.
@@ -89,38 +104,6 @@ const (
 	// OwnKeys have KeyPrefix. No controller of Kubernetes knows them.
 	OwnKeys Keys = "Own"
 )
-
-// Eviction bounds rules for Critical: NoExecute deletes every pod that does not tolerate it,
-// against any PodDisruptionBudget.
-type Eviction struct {
-	// Slots is how many Nodes of the cluster may evict at the same
-	// time. The installer made that many Leases: taintlet-evict-0 and so on. 0:
-	// no Node ever evicts.
-	Slots int `json:"slots" range:"0..100"`
-	// Cooldown is how long a Node keeps its slot after its NoExecute
-	// taints are gone. A silent Node's Lease must not have moved for that long
-	// before another Node may take it.
-	Cooldown decide.Duration `json:"cooldown" range:"1s..24h"`
-	// Interval is the least time between two evictions of one Node.
-	Interval decide.Duration `json:"interval" range:"0s..168h"`
-	// ControlPlane: Nodes of the control plane may evict too.
-	ControlPlane bool `json:"controlPlane"`
-}
-
-// Maintenance says when a Node is under maintenance.
-type Maintenance struct {
-	// Conditions are the types of Node conditions, at most maxMaintenance. While one of
-	// them is True, no taint is set, and peers leave the Node out. Empty: no Node is ever
-	// under maintenance.
-	Conditions []string `json:"conditions"`
-}
-
-// Repair says when the Node condition HostRepairNeeded becomes True.
-type Repair struct {
-	// After is how long each sample must find a fault that a reboot or a
-	// replacement of the host cures.
-	After decide.Duration `json:"after" range:"0s..24h"`
-}
 
 // Policy returns what the configuration asks of the decider. Each call makes a new one.
 func (c *Config) Policy() *decide.Policy {

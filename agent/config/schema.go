@@ -148,22 +148,20 @@ func (s Schema) Default() *Config {
 		Mode:        decide.Enforce,
 		Debounce:    defaultDebounce(2, 3),
 		WriteBudget: decide.WriteBudget{Burst: 3, Interval: seconds(2400)},
-		Eviction:    Eviction{Cooldown: seconds(600), Interval: seconds(3600)},
 		FleetBrake:  decide.FleetBrake{Percent: 40, MinPeers: 5},
 		Startup:     decide.Startup{Timeout: seconds(600)},
-		Repair:      Repair{After: seconds(600)},
 		Overrides:   []Override{},
 		Reported:    []*Reported{},
-		// The lifecycle conditions of Kubernetes (KEP-5683, in
-		// staging/src/k8s.io/api/core/v1/types.go since 1.37) that say that a Node is disturbed
-		// now. MaintenancePlanned is none of them: a plan that is made weeks ahead would leave the
-		// Node without taints until then.
-		Maintenance: Maintenance{Conditions: []string{"DrainInProgress", decide.Drained, "MaintenanceInProgress", "GracefulNodeShutdownInProgress"}},
 		Keys:        WellKnownKeys,
 		KeyPrefix:   taints.DefaultStandInPrefix,
 		Heartbeat:   seconds(300),
 		Hash:        builtIn,
 	}
+	cfg.Eviction.Cooldown, cfg.Eviction.Interval, cfg.Repair.After = seconds(600), seconds(3600), seconds(600)
+	// The lifecycle conditions of Kubernetes (KEP-5683, in staging/src/k8s.io/api/core/v1/types.go
+	// since 1.37) that say that a Node is disturbed now. MaintenancePlanned is none of them: a plan
+	// that is made weeks ahead would leave the Node without taints until then.
+	cfg.Maintenance.Conditions = []string{"DrainInProgress", decide.Drained, "MaintenanceInProgress", "GracefulNodeShutdownInProgress"}
 	for _, definition := range s {
 		cfg.Conditions = append(cfg.Conditions, Condition{definition, definition.NewSection()})
 	}
