@@ -75,7 +75,7 @@ func TestDecodeRefuses(t *testing.T) {
 		text string
 		want []string // all of them must be in the message
 	}{
-		"empty file":                 {"", []string{"empty", "apiVersion"}},
+		"empty file":                 {"", []string{"apiVersion: Unsupported value: \"\"", config.APIVersion, config.Kind}},
 		"binary file":                {"\x00\x01\xfe\xff", []string{"not YAML"}},
 		"a list":                     {"- 1\n", []string{"cannot unmarshal array"}},
 		"no header":                  {"memory: {}\n", []string{"apiVersion", "kind", config.APIVersion}},
@@ -215,7 +215,7 @@ func TestReloaderDecodesChangesOnly(t *testing.T) {
 	}
 	var hashes []string
 	for _, c := range []struct{ text, err string }{
-		{header + "heartbeat: 1m\n", ""}, {header + "heartbeat: 2m\n", ""}, {"", "the file is empty"}, {"kind: [", "not YAML"}, {header + "heartbeat: 1m\n", ""},
+		{header + "heartbeat: 1m\n", ""}, {header + "heartbeat: 2m\n", ""}, {"", "apiVersion: Unsupported value"}, {"kind: [", "not YAML"}, {header + "heartbeat: 1m\n", ""},
 	} {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)

@@ -20,8 +20,6 @@ import (
 // there are not, types, and values that are out of their bounds.
 type decoder struct {
 	errs field.ErrorList
-	// isMistyped: a value has a wrong type, so its field has still the default.
-	isMistyped bool
 	// debounce is what the file says of all conditions.
 	debounce any
 }
@@ -38,9 +36,9 @@ func (d *decoder) value(given any, into reflect.Value, at *field.Path) {
 	switch isStruct := isSection(into.Type()); {
 	case given == nil:
 	case (isStruct || into.Kind() == reflect.Map) && !hasFields:
-		d.mistyped(at, given, "must be a section with fields")
+		d.refuse(at, given, "must be a section with fields")
 	case into.Kind() == reflect.Slice && !isList:
-		d.mistyped(at, given, "must be a list")
+		d.refuse(at, given, "must be a list")
 	case isStruct:
 		d.section(fields, into, at)
 	case isList && into.Kind() == reflect.Slice:
@@ -55,7 +53,7 @@ func (d *decoder) value(given any, into reflect.Value, at *field.Path) {
 		}
 		into.Set(list)
 	case json.Unmarshal(text, into.Addr().Interface()) != nil:
-		d.mistyped(at, given, allowed(into.Type(), text))
+		d.refuse(at, given, allowed(into.Type(), text))
 	}
 }
 
@@ -66,7 +64,7 @@ func (d *decoder) section(given map[string]any, into reflect.Value, at *field.Pa
 		value, here, before := given[m.name], at.Child(m.name), len(d.errs)
 		d.value(value, m.value, here)
 		if allowed := m.beyond(); value != nil && len(d.errs) == before && allowed != "" {
-			d.errs = append(d.errs, field.Invalid(here, value, allowed))
+			d.refuse(here, value, allowed)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -76,8 +74,7 @@ func (d *decoder) section(given map[string]any, into reflect.Value, at *field.Pa
 	}
 }
 
-func (d *decoder) mistyped(at *field.Path, given any, allowed string) {
-	d.isMistyped = true
+func (d *decoder) refuse(at *field.Path, given any, allowed string) {
 	d.errs = append(d.errs, field.Invalid(at, given, allowed))
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
+
+	"github.com/taintlet/taintlet/probes"
 )
 
 // Load reads and decodes a file; an empty path gives the defaults.
@@ -47,11 +49,8 @@ func HashOf(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data))[
 // Decode reads a configuration over the defaults. It is strict: an unknown or
 // doubled field, a value of the wrong type and an impossible value are errors
 // that name the field. All of them are reported at once, up to some length;
-// values that do not fit together are reported when all types are right.
+// values that do not fit together are reported when each is possible by itself.
 func (s Schema) Decode(data []byte) (*Config, error) {
-	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, fmt.Errorf("the file is empty; at least apiVersion: %s and kind: %s are needed", APIVersion, Kind)
-	}
 	if err := checkYAML(string(data)); err != nil {
 		return nil, err
 	}
@@ -84,13 +83,13 @@ func (s Schema) decodeFields(fields map[string]any) (*Config, field.ErrorList) {
 	cfg.Rules = nil // what a file does not have is added below
 	d := decoder{debounce: fields[debounceField]}
 	d.section(fields, reflect.ValueOf(cfg).Elem(), nil)
-	for i, section := range cfg.Reported {
-		cfg.Conditions = append(cfg.Conditions, section.condition(i))
-	}
-	if d.isMistyped { // fields that do not fit together may not have been read
+	if len(d.errs) > 0 { // the others may not have been read
 		return cfg, d.errs
+	}
+	for i, r := range cfg.Reported {
+		cfg.Conditions = append(cfg.Conditions, Condition{Definition{Name: probes.Condition(r.Type), Field: fmt.Sprintf("%s[%d]", reportedField, i)}, r})
 	}
 	cfg.addDefaultRules()
 	cfg.SoftRules = cfg.earlyRules(cfg.KeyPrefix, false)
-	return cfg, append(d.errs, cfg.Validate()...)
+	return cfg, cfg.Validate()
 }

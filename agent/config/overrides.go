@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -70,16 +71,9 @@ func (s Schema) decodeOverrides(cfg *Config, file map[string]any) (errs field.Er
 // selectorOf reads the labels of an override.
 func selectorOf(value any) (selector map[string]string, errs field.ErrorList) {
 	at := field.NewPath(selectorField)
-	given, _ := value.(map[string]any)
-	if len(given) == 0 {
-		return nil, field.ErrorList{field.Invalid(at, value, "must be labels of Nodes, such as {example.com/pool: batch}")}
-	}
-	selector = map[string]string{}
-	for key, label := range given {
-		text, isText := label.(string)
-		if selector[key] = text; !isText {
-			errs = append(errs, field.Invalid(at.Key(key), label, fmt.Sprintf("must be text; put it in quotes: \"%v\"", label)))
-		}
+	text, _ := json.Marshal(value)
+	if json.Unmarshal(text, &selector) != nil || len(selector) == 0 {
+		errs = append(errs, field.Invalid(at, value, `must be labels of Nodes, such as {example.com/pool: batch, example.com/gpu: "true"}`))
 	}
 	return selector, append(errs, validation.ValidateLabels(selector, at)...)
 }

@@ -62,7 +62,7 @@ func TestBadOverridesAreRefused(t *testing.T) {
 		"[5]":                           {"overrides[0]: Invalid value: 5: must be a section"},
 		"[{memory: {}}]":                {"overrides[0].nodeSelector: Invalid value: null: must be labels of Nodes"},
 		"[{nodeSelector: {}}]":          {"overrides[0].nodeSelector: Invalid value"},
-		"[{nodeSelector: {gpu: true}}]": {`overrides[0].nodeSelector[gpu]: Invalid value: true: must be text; put it in quotes: "true"`},
+		"[{nodeSelector: {gpu: true}}]": {`overrides[0].nodeSelector: Invalid value: {"gpu":true}: must be labels of Nodes, such as {example.com/pool: batch, example.com/gpu: "true"}`},
 		"[{nodeSelector: {a: 'b c'}}]":  {`overrides[0].nodeSelector: Invalid value: "b c"`},
 		"[{nodeSelector: {a: b}, heartbeat: 1m}]":                                       {"overrides[0].heartbeat: Forbidden"},
 		"[{nodeSelector: {a: b}, overrides: []}]":                                       {"overrides[0].overrides: Forbidden"},

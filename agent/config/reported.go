@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/taintlet/taintlet/agent/decide"
-	"github.com/taintlet/taintlet/probes"
 )
 
 const (
@@ -53,8 +51,6 @@ var aType = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 func (r *Reported) Validate(at *field.Path) field.ErrorList {
 	at = at.Child("type")
 	switch {
-	case r.Type == "":
-		return field.ErrorList{field.Required(at, "the type of the Node's condition, such as KernelDeadlock")}
 	case r.Type == string(corev1.NodeReady), slices.ContainsFunc(HostSchema(), func(d Definition) bool { return string(d.Name) == r.Type }):
 		return field.ErrorList{field.Forbidden(at, r.Type+" has its taint from the control plane")}
 	case strings.HasPrefix(r.Type, "Host"), r.Type == strings.TrimPrefix(decide.RepairType, "Host"):
@@ -63,9 +59,4 @@ func (r *Reported) Validate(at *field.Path) field.ErrorList {
 		return field.ErrorList{field.Invalid(at, r.Type, "must be at most 63 letters and digits that begin with a capital, such as KernelDeadlock")}
 	}
 	return nil
-}
-
-// condition is the condition of this section, the i-th of a file.
-func (r *Reported) condition(i int) Condition {
-	return Condition{Definition{Name: probes.Condition(r.Type), Field: fmt.Sprintf("%s[%d]", reportedField, i)}, r}
 }

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -49,10 +51,21 @@ func HostSchema() Schema {
 	// A host that is cut off, or whose own part of the network fails, as its peers prove.
 	cutOff := []string{"RouteLost", "ConntrackDrops", "PodsUnreachable", "DNSUnreachable", "NodeDaemonFails", "LargePacketsLost", "CutOff"}
 	return Schema{
-		{probes.MemoryPressure, "memory", corev1.TaintNodeMemoryPressure, true, defaultMemory, nil, []string{"MemoryLow", "MemoryStalled", "MemoryStalledFully"}},
-		{probes.DiskPressure, "disk", corev1.TaintNodeDiskPressure, false, defaultDisk, broken, append(broken, "SpaceLow", "InodesLow", "MountReadOnly", "NotMounted", "WriteSlow", "WriteNoSpace")},
-		{probes.PIDPressure, "pid", corev1.TaintNodePIDPressure, true, defaultPID, nil, []string{"PIDsLow", "PIDsExhausted"}},
-		{probes.NetworkUnavailable, "network", corev1.TaintNodeNetworkUnavailable, false, defaultNetwork, cutOff, append(cutOff, "PacketLoss")},
+		{probes.MemoryPressure, "memory", corev1.TaintNodeMemoryPressure, true, func() Section { // the floor is the kubelet's memory.available
+			return &Memory{Sampling: DefaultSampling(4*time.Second, 2, 3), AvailablePercent: 5, AvailableBytes: resource.MustParse("100Mi"), StalledPercent: 15}
+		}, nil, []string{"MemoryLow", "MemoryStalled", "MemoryStalledFully"}},
+		{probes.DiskPressure, "disk", corev1.TaintNodeDiskPressure, false, func() Section { // the kubelet's nodefs.available and nodefs.inodesFree
+			paths := []string{"/", "/var/lib/kubelet", "/var/lib/containerd"}
+			return &Disk{Sampling: DefaultSampling(4*time.Second, 2, 3), Paths: paths, MountPoints: []string{}, AvailablePercent: 10, InodesPercent: 5}
+		}, broken, append(broken, "SpaceLow", "InodesLow", "MountReadOnly", "NotMounted", "WriteSlow", "WriteNoSpace")},
+		{probes.PIDPressure, "pid", corev1.TaintNodePIDPressure, true, func() Section {
+			return &PID{Sampling: DefaultSampling(4*time.Second, 2, 3), UsedPercent: 85}
+		}, nil, []string{"PIDsLow", "PIDsExhausted"}},
+		{probes.NetworkUnavailable, "network", corev1.TaintNodeNetworkUnavailable, false, func() Section {
+			n := &Network{Sampling: DefaultSampling(5*time.Second, 3, 5), DisabledClasses: []verdict.Class{}}
+			n.MinInterval, n.FollowUp = time.Second, time.Second // bursts of probes would add to the trouble
+			return n
+		}, cutOff, append(cutOff, "PacketLoss")},
 	}
 }
 
@@ -140,8 +153,7 @@ const builtIn = "built-in"
 // Default returns the configuration of an agent that is given none.
 func Default() *Config { return HostSchema().Default() }
 
-// Default returns the configuration of an agent that is given none. The
-// defaults of a condition's section stand beside its type.
+// Default returns the configuration of an agent that is given none.
 func (s Schema) Default() *Config {
 	cfg := &Config{
 		TypeMeta:    metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},

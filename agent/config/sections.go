@@ -1,11 +1,9 @@
 package config
 
 import (
-	"slices"
-	"time"
-
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"slices"
 
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
@@ -25,13 +23,6 @@ type Memory struct {
 	// far as the host reclaimed memory, and less than stalledAvailablePercent is available. 0:
 	// how long tasks wait never counts.
 	StalledPercent float64 `json:"stalledPercent" range:"0..100"`
-}
-
-// defaultMemory has the kubelet's memory.available as its floor.
-func defaultMemory() Section {
-	return &Memory{
-		Sampling: DefaultSampling(4*time.Second, 2, 3), AvailablePercent: 5, AvailableBytes: resource.MustParse("100Mi"), StalledPercent: 15,
-	}
 }
 
 // Validate returns every impossible value.
@@ -65,15 +56,6 @@ type WriteProbe struct {
 	Directory string `json:"directory"`
 }
 
-// defaultDisk has the thresholds of the kubelet's nodefs.available and
-// nodefs.inodesFree.
-func defaultDisk() Section {
-	return &Disk{
-		Sampling: DefaultSampling(4*time.Second, 2, 3), Paths: []string{"/", "/var/lib/kubelet", "/var/lib/containerd"}, MountPoints: []string{},
-		AvailablePercent: 10, InodesPercent: 5,
-	}
-}
-
 // maxPaths is how many paths a file may have, and maxPath how long one is (PATH_MAX).
 const (
 	maxPaths = 32
@@ -105,17 +87,9 @@ type PID struct {
 	EarlyPercent float64 `json:"earlyPercent" range:"0,20..99"`
 }
 
-func defaultPID() Section {
-	return &PID{Sampling: DefaultSampling(4*time.Second, 2, 3), UsedPercent: 85}
-}
-
 // Validate returns every impossible value.
 func (p *PID) Validate(at *field.Path) field.ErrorList {
-	early := 0.0
-	if p.EarlyPercent > 0 {
-		early = 100 - p.EarlyPercent
-	}
-	return reachable(p.Debounce, at, "usedPercent", 100-p.UsedPercent, early)
+	return reachable(p.Debounce, at, "usedPercent", 100-p.UsedPercent, 100-p.EarlyPercent)
 }
 
 // Network is the section of NetworkUnavailable.
@@ -124,12 +98,6 @@ type Network struct {
 
 	// DisabledClasses are kinds of checks that are not made.
 	DisabledClasses []verdict.Class `json:"disabledClasses"`
-}
-
-func defaultNetwork() Section {
-	n := &Network{Sampling: DefaultSampling(5*time.Second, 3, 5), DisabledClasses: []verdict.Class{}}
-	n.MinInterval, n.FollowUp = time.Second, time.Second // bursts of probes would add to the trouble
-	return n
 }
 
 // Validate returns every impossible value.
