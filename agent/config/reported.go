@@ -12,14 +12,8 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 )
 
-const (
-	// maxReported is how many conditions of others a file may have. The record remembers each of
-	// them.
-	maxReported = 20
-	// reportedEvery is the shortest time between two samples: a status does not change more
-	// often.
-	reportedEvery = time.Second
-)
+// maxReported is how many conditions of others a file may have. The record remembers each of them.
+const maxReported = 20
 
 // Reported is about a condition of the Node that another program reports, such as
 // node-problem-detector. Its status is the sample.
@@ -38,7 +32,7 @@ type Reported struct {
 // --k8s-exporter-heartbeat-period).
 func defaultReported() *Reported {
 	r := &Reported{BadStatus: true, StaleAfter: seconds(900), Sampling: DefaultSampling(10*time.Second, 2, 3)}
-	r.MinInterval, r.FollowUp = reportedEvery, 0 // a status says the same at once again
+	r.MinInterval, r.FollowUp = time.Second, 0 // a status does not change more often, and says the same at once again
 	r.Debounce.UnknownAfter = seconds(1800)
 	return r
 }

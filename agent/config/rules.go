@@ -32,18 +32,21 @@ func switchesOff(r decide.Rule) bool { return r.Taint.Effect == NoTaint }
 // Degraded, each for other reasons, and two values.
 func (c *Config) maxRules() int { return 6 * len(c.Conditions) }
 
-// addDefaultRules adds the default rule of each condition and level that a file has no
-// rule without reasons for. The rules of the file keep their places, by which errors name
-// them.
+// addDefaultRules adds the default rule of each condition that a file has no rule for Degraded
+// without reasons for: it asks for NoSchedule. Nothing evicts unless the operator says so. The
+// rules of the file keep their places, by which errors name them.
 func (c *Config) addDefaultRules() {
 	if c.Rules != nil && len(c.Rules) == 0 {
 		return // no taint at all
 	}
-	for _, rule := range c.defaultRules() {
+	for _, rule := range c.Policy().BuiltInRules() {
 		isRuled := slices.ContainsFunc(c.Rules, func(r decide.Rule) bool {
 			return r.Condition == rule.Condition && r.Level == rule.Level && len(r.Reasons) == 0 && !r.IsGraver()
 		})
-		if !isRuled && len(c.Rules) < c.maxRules() {
+		if c.Keys == OwnKeys {
+			rule.Taint.Key = taints.StandInFor(rule.Taint.Pair(), c.KeyPrefix).Key
+		}
+		if rule.Level == probes.Degraded && !isRuled && len(c.Rules) < c.maxRules() {
 			c.Rules = append(c.Rules, rule)
 		}
 	}

@@ -2,7 +2,6 @@ package config
 
 import (
 	"reflect"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -177,18 +176,6 @@ func (s Schema) Default() *Config {
 	for _, definition := range s {
 		cfg.Conditions = append(cfg.Conditions, Condition{definition, definition.NewSection()})
 	}
-	cfg.Rules = cfg.defaultRules()
+	cfg.addDefaultRules()
 	return cfg
-}
-
-// defaultRules ask for NoSchedule taints. Nothing evicts unless
-// the operator says so.
-func (c *Config) defaultRules() []decide.Rule {
-	rules := slices.DeleteFunc(c.Policy().BuiltInRules(), func(r decide.Rule) bool { return r.Level != probes.Degraded })
-	for i := range rules {
-		if c.Keys == OwnKeys {
-			rules[i].Taint.Key = taints.StandInFor(rules[i].Taint.Pair(), c.KeyPrefix).Key
-		}
-	}
-	return rules
 }

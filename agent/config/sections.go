@@ -1,9 +1,10 @@
 package config
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"slices"
 
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
@@ -45,15 +46,12 @@ type Disk struct {
 	AvailablePercent float64 `json:"availablePercent" range:"0..100"`
 	InodesPercent    float64 `json:"inodesPercent" range:"0..100"`
 	// EarlyPercent: an early taint is set when less of the space is free.
-	EarlyPercent float64    `json:"earlyPercent" range:"0..80"`
-	WriteProbe   WriteProbe `json:"writeProbe"`
-}
-
-// WriteProbe configures the small write that tells whether a file system can be
-// written at all.
-type WriteProbe struct {
-	// Directory takes a file of 4 KiB for a moment. Empty: no writes.
-	Directory string `json:"directory"`
+	EarlyPercent float64 `json:"earlyPercent" range:"0..80"`
+	// WriteProbe is the small write that tells whether a file system can be written at all.
+	WriteProbe struct {
+		// Directory takes a file of 4 KiB for a moment. Empty: no writes.
+		Directory string `json:"directory"`
+	} `json:"writeProbe"`
 }
 
 // maxPaths is how many paths a file may have, and maxPath how long one is (PATH_MAX).
