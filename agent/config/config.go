@@ -1,5 +1,4 @@
-// Package config is the TaintletConfiguration file: its schema, defaults,
-// strict decoding and validation.
+// Package config is the TaintletConfiguration file: its schema, defaults, strict decoding and validation.
 package config
 
 import (
@@ -22,8 +21,7 @@ const (
 	Kind       = "TaintletConfiguration"
 )
 
-// Config is the whole configuration file. The zero value is not useful: start
-// from Default.
+// Config is the whole configuration file, on top of Default.
 type Config struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -36,10 +34,9 @@ type Config struct {
 	Conditions []Condition `json:"-"`
 	Reported   []*Reported `json:"conditions"`
 
-	// Rules say which taint each level of a condition asks for. A rule of a file
-	// without reasons replaces the default of its condition and level; one with reasons
-	// is added to it. A rule with the effect NoTaint, and an empty list, switch defaults
-	// off. SoftRules ask for the early taints: see earlyRules.
+	// Rules say which taint each level of a condition asks for. A rule of a file without reasons
+	// replaces the default of its condition and level; one with reasons is added to it. A rule with
+	// the effect NoTaint, and an empty list, switch defaults off. SoftRules ask for early taints.
 	Rules     []decide.Rule `json:"rules"`
 	SoftRules []decide.Rule `json:"-"`
 	// WriteBudget bounds how often a condition changes the Node.
@@ -68,24 +65,22 @@ type Config struct {
 		After decide.Duration `json:"after" range:"0s..24h"`
 	} `json:"repair"`
 	Maintenance struct {
-		// Conditions are the types of Node conditions, at most maxMaintenance. While one of
-		// them is True, no taint is set, and peers leave the Node out. Empty: no Node is ever
-		// under maintenance.
+		// Conditions are types of Node conditions. While one of them is True, no taint is set, and
+		// peers leave the Node out.
 		Conditions []string `json:"conditions"`
 	} `json:"maintenance"`
 	// Keys are those of the default rules: WellKnown or Own. KeyPrefix is the DNS prefix of own
 	// keys, and of those that stand in for well-known keys that the control plane would delete.
 	Keys      Keys   `json:"keys"`
 	KeyPrefix string `json:"keyPrefix"`
-	// Heartbeat is how often the Node's conditions are refreshed while nothing
-	// changes, ±10 %. 0: never. taintlet cleanup stale waits for a day: there are two to miss.
+	// Heartbeat is how often unchanged Node conditions are refreshed, ±10 %. 0: never.
+	// taintlet cleanup stale waits for a day: there are two to miss.
 	Heartbeat decide.Duration `json:"heartbeat" range:"0,1m..8h"`
 
 	// Overrides are what the file sets differently for some Nodes: see For.
 	Overrides []Override `json:"overrides"`
 
-	// Hash tells configurations apart: the first digits of the SHA-256 of the
-	// file, or "built-in".
+	// Hash tells configurations apart: the HashOf the file, or "built-in".
 	Hash string `json:"-"`
 	// Override names the override that is merged into this configuration, by its place and
 	// its labels, which nodeSelector has; empty: none.
@@ -166,8 +161,7 @@ func (c *Config) earlyRules(prefix string, all bool) (rules []decide.Rule) {
 	return rules
 }
 
-// WithoutTaint returns the conditions for which no taint is ever set: those without a
-// rule for Degraded.
+// WithoutTaint returns the conditions for which no taint is ever set: those without a rule for Degraded.
 func (c *Config) WithoutTaint() []probes.Condition {
 	policy := c.Policy()
 	return slices.DeleteFunc(c.Names(), func(name probes.Condition) bool { return policy.HasRule(name, probes.Degraded) })

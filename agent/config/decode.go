@@ -16,8 +16,8 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// decoder reads a file over the defaults, and collects what is wrong with it: fields that
-// there are not, types, and values that are out of their bounds.
+// decoder reads a file over the defaults, and collects unknown fields, wrong types, and values out
+// of their bounds.
 type decoder struct {
 	errs field.ErrorList
 	// debounce is what the file says of all conditions.
@@ -91,11 +91,8 @@ func allowed(t reflect.Type, given []byte) string {
 	}[t], text)
 }
 
-// maxTypo is how many letters in a row may differ between a misspelt field and the field that is
-// suggested.
-const maxTypo = 2
-
-// suggestion names the field that begins and ends like an unknown one; empty: none does.
+// suggestion names the field that begins and ends like an unknown one, with at most two letters
+// between that differ; empty: none does.
 func suggestion(name string, all []member) string {
 	for _, m := range all {
 		a, b := strings.ToLower(m.name), strings.ToLower(name)
@@ -106,7 +103,7 @@ func suggestion(name string, all []member) string {
 		for end < least-begin && a[len(a)-1-end] == b[len(b)-1-end] {
 			end++
 		}
-		if max(len(a), len(b))-begin-end <= maxTypo {
+		if max(len(a), len(b))-begin-end <= 2 {
 			return "; did you mean " + m.name + "?"
 		}
 	}

@@ -27,9 +27,8 @@ type member struct {
 	bounds string
 }
 
-// members returns the fields that a struct has in a file, in the order of its type, and those
-// of the sections of the conditions. Reading, checking, comparing and showing a configuration
-// all go by this list.
+// members returns the fields that a struct has in a file, in the order of its type, and the sections
+// of conditions. Reading, checking, comparing and showing a configuration all go by this list.
 func members(of reflect.Value) (all []member) {
 	for f, value := range of.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

@@ -43,7 +43,7 @@ func (s Schema) Reloader(path string) func() (*Config, error) {
 	}
 }
 
-// HashOf tells files apart: the Hash of the Config that a file has.
+// HashOf tells files apart, by the first digits of their SHA-256.
 func HashOf(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data))[:12] }
 
 // Decode reads a configuration over the defaults. It is strict: an unknown or
@@ -59,11 +59,9 @@ func (s Schema) Decode(data []byte) (*Config, error) {
 		return nil, shorten(fmt.Errorf("not YAML with fields: %w", err))
 	}
 	cfg, errs := s.decodeFields(fields)
+	cfg.Hash = HashOf(data)
 	if len(errs) == 0 { // else each override would repeat them
 		errs = s.decodeOverrides(cfg, fields)
-	}
-	for _, member := range cfg.family {
-		member.Hash = HashOf(data)
 	}
 	if len(errs) == 0 {
 		return cfg, nil

@@ -10,12 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxOverrides is how many a file may have.
-const maxOverrides = 32
-
-// Override is what a file sets differently for some Nodes. It has the sections of a file,
-// and nodeSelector.
+// Override is what a file sets differently for some Nodes: it has the sections of a file, and
+// nodeSelector. A file may have maxOverrides.
 type Override map[string]any
+
+const maxOverrides = 32
 
 // notOverridden are the fields of which the chart makes objects of the cluster, such as
 // Leases and policies, and those that a file has once.
@@ -23,9 +22,8 @@ func notOverridden() []string {
 	return []string{"apiVersion", "kind", overridesField, reportedField, "eviction", "startup", "heartbeat", "keys", "keyPrefix"}
 }
 
-// For returns the configuration of a Node with such labels: that of the first override all
-// of whose labels the Node has, or else the file's own. For the same override it is the same
-// pointer.
+// For returns the configuration of a Node with such labels, always by the same pointer: that of the
+// first override all of whose labels the Node has, or else the file's own.
 func (c *Config) For(node map[string]string) *Config {
 	for _, other := range c.family {
 		if len(other.nodeSelector) > 0 && labels.SelectorFromSet(other.nodeSelector).Matches(labels.Set(node)) {
@@ -63,7 +61,7 @@ func (s Schema) decodeOverrides(cfg *Config, file map[string]any) (errs field.Er
 		}
 	}
 	for _, member := range cfg.family {
-		member.family = cfg.family
+		member.family, member.Hash = cfg.family, cfg.Hash
 	}
 	return errs
 }

@@ -18,12 +18,11 @@ const maxReported = 20
 // Reported is about a condition of the Node that another program reports, such as
 // node-problem-detector. Its status is the sample.
 type Reported struct {
-	// Type is the type of the Node's condition, such as KernelDeadlock.
-	Type string `json:"type"`
-	// BadStatus is the status that is Degraded.
-	BadStatus bool `json:"badStatus"`
-	// StaleAfter (1m to 24h) is how long its reporter may leave it as it is, its heartbeat
-	// included, until it is Unknown. 0: for ever.
+	// Type is the condition's type, such as KernelDeadlock. BadStatus is the status that is Degraded.
+	Type      string `json:"type"`
+	BadStatus bool   `json:"badStatus"`
+	// StaleAfter is how long its reporter may leave it as it is, its heartbeat included, until it
+	// is Unknown. 0: for ever.
 	StaleAfter decide.Duration `json:"staleAfter" range:"0,1m..24h"`
 	Sampling
 }

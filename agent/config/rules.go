@@ -14,16 +14,15 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
+// maxReasons is how many reasons a rule may name, and maxKeys how long all keys of the rules are
+// together, in bytes. It keeps the record, which names each owned pair, within its 4 KiB.
 const (
-	// maxReasons is how many reasons a rule may name.
 	maxReasons = 16
-	// maxKeys is the total length of all keys of the rules, in bytes. It keeps the
-	// record, which names each owned pair, within its 4 KiB.
-	maxKeys = 1500
+	maxKeys    = 1500
 )
 
-// NoTaint is the effect of a rule that asks for no taint. It switches off the default
-// rule of its condition. No such rule reaches a Policy.
+// NoTaint is the effect of a rule that switches off the default rule of its condition. No such rule
+// reaches a Policy.
 const NoTaint taints.Effect = "None"
 
 func switchesOff(r decide.Rule) bool { return r.Taint.Effect == NoTaint }
@@ -65,8 +64,7 @@ func (c *Config) rules() (rules []decide.Rule) {
 	return append(rules, c.SoftRules...)
 }
 
-// base returns the rule whose taint a rule with a severity only gives another value; false if
-// there is none.
+// base returns the rule whose taint a rule with a severity gives another value; false if there is none.
 func (c *Config) base(graver decide.Rule) (decide.Rule, bool) {
 	i := slices.IndexFunc(c.Rules, func(r decide.Rule) bool {
 		return graver.IsGraver() && r.Severity == 0 && r.Condition == graver.Condition && r.Level == graver.Level && r.Taint.Pair() == graver.Taint.Pair()
@@ -138,8 +136,7 @@ func validateTaint(t decide.Taint, at *field.Path) field.ErrorList {
 	)
 }
 
-// validateReasons refuses a reason that no sample can have. Those of conditions that others
-// report are not known.
+// validateReasons refuses a reason that no sample can have. Those that others report are not known.
 func (c *Config) validateReasons(r decide.Rule, at *field.Path) field.ErrorList {
 	condition, _ := c.Condition(r.Condition)
 	return entries(r.Reasons, maxReasons, at, func(reason string, at *field.Path) field.ErrorList {

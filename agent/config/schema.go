@@ -21,11 +21,9 @@ type Definition struct {
 	// Name is the condition's name, Field that of its section in the configuration file.
 	Name  probes.Condition
 	Field string
-	// TaintKey is the well-known key that the built-in rules ask for; empty:
-	// there is no built-in rule.
+	// TaintKey is the well-known key that the built-in rule asks for; empty: there is no such rule.
 	TaintKey string
-	// BecomesCritical: its probe knows the level Critical, so that a rule can evict without
-	// naming reasons.
+	// BecomesCritical: its probe knows the level Critical, so a rule can evict without naming reasons.
 	BecomesCritical bool
 	// NewSection makes its section with all defaults.
 	NewSection func() Section
@@ -38,12 +36,10 @@ type Definition struct {
 	Reasons []string
 }
 
-// Schema is the list of conditions that a configuration has, in the order in
-// which they are shown.
+// Schema is the list of conditions that a configuration has, in the order in which they are shown.
 type Schema []Definition
 
-// HostSchema returns the conditions that taintlet itself probes. It is the one
-// place that says which those are.
+// HostSchema returns the conditions that taintlet itself probes. Only this function says which those are.
 func HostSchema() Schema {
 	// A file system that is broken or does not answer.
 	broken := []string{"FileSystemReadOnly", "FileSystemShutDown", "FileSystemFailed", "FileSystemBlocked", "WriteFailed", "WriteBlocked"}
@@ -74,8 +70,8 @@ type Condition struct {
 	Section
 }
 
-// SameProbe reports whether two configurations of a condition make the same
-// probe. Its business are neither the mode nor the debounce, but for the threshold that clears.
+// SameProbe reports whether two configurations of a condition make the same probe: it knows neither
+// the mode nor the debounce, but for the threshold that clears.
 func SameProbe(a, b Condition) bool {
 	of := func(c Condition) map[string]any {
 		tree := treeOf(c.Section)
@@ -86,8 +82,7 @@ func SameProbe(a, b Condition) bool {
 	return reflect.DeepEqual(of(a), of(b))
 }
 
-// Section is what the configuration file says about one condition. It is a
-// pointer to a struct that embeds Sampling.
+// Section is what a file says about one condition: a pointer to a struct that embeds Sampling.
 type Section interface {
 	// Common returns what every section has.
 	Common() *Sampling
@@ -95,8 +90,7 @@ type Section interface {
 	Validate(at *field.Path) field.ErrorList
 }
 
-// Sampling says how often a probe takes a sample and which samples change the
-// condition's level.
+// Sampling says how often a probe takes a sample and which samples change the condition's level.
 type Sampling struct {
 	// Period is the longest time between two samples, ±10 %: MinInterval to 10m.
 	// The nearer a threshold is, the sooner the next sample is taken.
@@ -122,8 +116,7 @@ type Debounce struct {
 	ClearFactor float64 `json:"clearFactor" range:"1..10"`
 }
 
-// DefaultSampling has the defaults that all conditions share: at most four samples a second, and a
-// bad sample is confirmed quickly.
+// DefaultSampling takes at most four samples a second, and confirms a bad sample quickly.
 func DefaultSampling(period time.Duration, badSamples, samples int) Sampling {
 	return Sampling{
 		Period: decide.Duration{Duration: period}, MinInterval: 250 * time.Millisecond, FollowUp: 100 * time.Millisecond, Debounce: defaultDebounce(badSamples, samples),
@@ -146,10 +139,10 @@ func seconds(n int) decide.Duration {
 	return decide.Duration{Duration: time.Duration(n) * time.Second}
 }
 
-// builtIn is the Hash of the configuration of an agent that is given none.
+// builtIn is the Hash of the configuration of an agent that is given none: Default.
 const builtIn = "built-in"
 
-// Default returns the configuration of an agent that is given none.
+// Default returns that of HostSchema.
 func Default() *Config { return HostSchema().Default() }
 
 // Default returns the configuration of an agent that is given none.

@@ -9,8 +9,7 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// Memory is the section of MemoryPressure. 0 in a threshold means that there is
-// no such threshold.
+// Memory is the section of MemoryPressure. In all sections, a threshold of 0 is none.
 type Memory struct {
 	Sampling
 
@@ -21,8 +20,7 @@ type Memory struct {
 	// EarlyPercent: an early taint is set when less is available.
 	EarlyPercent float64 `json:"earlyPercent" range:"0..80"`
 	// StalledPercent: Degraded when tasks waited for memory for this share of the last 2 s, as
-	// far as the host reclaimed memory, and less than stalledAvailablePercent is available. 0:
-	// how long tasks wait never counts.
+	// far as the host reclaimed memory, and less than stalledAvailablePercent is available.
 	StalledPercent float64 `json:"stalledPercent" range:"0..100"`
 }
 
@@ -38,15 +36,14 @@ type Disk struct {
 	// Paths name the file systems to watch, by any path on them. Paths that do
 	// not exist are skipped, and named in the message. Several paths on one device count once.
 	Paths []string `json:"paths"`
-	// MountPoints are paths that are watched as well, and at which the host is to have mounted
-	// a file system: Degraded where it has not.
+	// MountPoints are watched as well. The host is to have mounted a file system there: Degraded
+	// where it has not.
 	MountPoints []string `json:"mountPoints"`
-	// AvailablePercent and InodesPercent (0: no threshold): Degraded
-	// when less of the space, or of the inodes, is free.
+	// Degraded when less of the space, or of the inodes, is free. EarlyPercent: an early taint is
+	// set when less of the space is free.
 	AvailablePercent float64 `json:"availablePercent" range:"0..100"`
 	InodesPercent    float64 `json:"inodesPercent" range:"0..100"`
-	// EarlyPercent: an early taint is set when less of the space is free.
-	EarlyPercent float64 `json:"earlyPercent" range:"0..80"`
+	EarlyPercent     float64 `json:"earlyPercent" range:"0..80"`
 	// WriteProbe is the small write that tells whether a file system can be written at all.
 	WriteProbe struct {
 		// Directory takes a file of 4 KiB for a moment. Empty: no writes.

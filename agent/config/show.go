@@ -53,8 +53,7 @@ func (s Schema) Effective(cfg *Config) (text string) {
 	return text + string(file)
 }
 
-// maxChanges is how many fields Changes names, and maxValue how long a value of one is,
-// in bytes.
+// maxChanges is how many fields Changes names, and maxValue how long a value of one is, in bytes.
 const (
 	maxChanges = 8
 	maxValue   = 100

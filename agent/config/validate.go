@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -25,10 +26,7 @@ func (c *Config) Validate() field.ErrorList {
 		oneOf(c.Mode, field.NewPath("mode"), modes...),
 		wrong,
 	)
-	types := make([]string, len(c.Reported))
-	for i, r := range c.Reported {
-		types[i] = r.Type
-	}
+	reported := c.Names()[len(c.Conditions)-len(c.Reported):]
 	for _, condition := range c.Conditions {
 		at, common := field.NewPath(condition.Field), condition.Common()
 		errs = append(errs, condition.Validate(at)...)
@@ -40,7 +38,7 @@ func (c *Config) Validate() field.ErrorList {
 		}
 	}
 	return slices.Concat(errs,
-		entries(types, maxReported, field.NewPath(reportedField), func(string, *field.Path) field.ErrorList { return nil }),
+		entries(reported, maxReported, field.NewPath(reportedField), func(probes.Condition, *field.Path) field.ErrorList { return nil }),
 		c.validateRules(field.NewPath(rulesField)),
 		entries(c.Maintenance.Conditions, maxMaintenance, field.NewPath("maintenance", "conditions"), c.validateMaintenance),
 		c.validateStartup(field.NewPath("startup", "taint")),
@@ -71,8 +69,7 @@ func oneOf[T ~string](value T, at *field.Path, known ...T) field.ErrorList {
 	return when(!slices.Contains(known, value), field.NotSupported(at, value, known))
 }
 
-// entries refuses lists that are too long, and entries that are there twice or that check
-// refuses.
+// entries refuses lists that are too long, and entries that are there twice or that check refuses.
 func entries[T comparable](list []T, most int, at *field.Path, check func(T, *field.Path) field.ErrorList) (errs field.ErrorList) {
 	if len(list) > most {
 		return field.ErrorList{field.TooMany(at, len(list), most)}
