@@ -33,7 +33,8 @@ func (d *decoder) value(given any, into reflect.Value, at *field.Path) {
 	fields, hasFields := given.(map[string]any)
 	items, isList := given.([]any)
 	text, _ := json.Marshal(given) // it was JSON
-	switch isStruct := isSection(into.Type()); {
+	// Durations and amounts are structs that a file writes as a single value.
+	switch isStruct := into.Kind() == reflect.Struct && !into.Type().Implements(reflect.TypeFor[json.Marshaler]()); {
 	case given == nil:
 	case (isStruct || into.Kind() == reflect.Map) && !hasFields:
 		d.refuse(at, given, "must be a section with fields")

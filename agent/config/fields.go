@@ -75,9 +75,3 @@ func size(text string) float64 {
 	q, _ := resource.ParseQuantity(text)
 	return q.AsApproximateFloat64()
 }
-
-// isSection reports whether a file writes a type as a section with fields. Durations and amounts
-// are structs that a file writes as a single value.
-func isSection(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct && !t.Implements(reflect.TypeFor[json.Marshaler]())
-}

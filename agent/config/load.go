@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -19,27 +18,28 @@ func (s Schema) Load(path string) (*Config, error) {
 	if path == "" {
 		return s.Default(), nil
 	}
-	return s.Reloader(path)()
+	return s.Reloader(path, "")()
 }
 
-// Reloader returns a function that loads a file again and again. It decodes the file only
-// when its bytes have changed.
-func (s Schema) Reloader(path string) func() (*Config, error) {
-	var last []byte
-	var cfg *Config
-	var refused error
-	return func() (*Config, error) {
+// Reloader returns a function that loads a file again and again, and returns what is new: a
+// configuration with another hash than before, or another error. Else it returns neither.
+func (s Schema) Reloader(path, hash string) func() (*Config, error) {
+	return func() (cfg *Config, err error) {
 		data, err := readFile(path)
+		now := HashOf(data)
 		if err != nil {
-			return nil, fmt.Errorf("configuration: %w", err)
+			now = err.Error()
 		}
-		if last == nil || !bytes.Equal(data, last) {
-			last = data
-			if cfg, refused = s.Decode(data); refused != nil {
-				refused = fmt.Errorf("configuration %s: %w", path, refused)
-			}
+		if now == hash {
+			return nil, nil //nolint:nilnil // nothing is new
 		}
-		return cfg, refused
+		if hash = now; err == nil {
+			cfg, err = s.Decode(data)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("configuration %s: %w", path, err)
+		}
+		return cfg, nil
 	}
 }
 

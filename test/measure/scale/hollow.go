@@ -192,7 +192,7 @@ func (h *hollow) start(p *agentsProcess, restConfig *rest.Config) error {
 		Node: h.node, Namespace: bed.Namespace, RestConfig: restConfig, DryRun: assembly.DryRunNone,
 		HostIP: h.hostIP, Listen: netip.AddrPortFrom(netip.IPv6Unspecified(), bed.AgentPort),
 		NewProbe: h.newProbe(p.directory),
-		Config:   cfg, Reload: func() (*config.Config, error) { return config.HostSchema().Load(p.setup.Config) },
+		Config:   cfg, Reload: config.HostSchema().Reloader(p.setup.Config, cfg.Hash),
 		Log: p.log, Instance: fmt.Sprintf("%s-%d", h.node, h.starts), Boot: h.boot, Now: time.Now,
 		Version: "scale",
 	})
