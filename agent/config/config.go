@@ -90,24 +90,21 @@ type Config struct {
 	family []*Config
 }
 
-// Keys says which keys the default rules have.
+// Keys says which keys the default rules have: those of Kubernetes, which DaemonSets tolerate, or own
+// ones with KeyPrefix, which no controller of Kubernetes knows.
 type Keys string
 
+// The values of Keys.
 const (
-	// WellKnownKeys are those of Kubernetes. DaemonSets tolerate them.
 	WellKnownKeys Keys = "WellKnown"
-	// OwnKeys have KeyPrefix. No controller of Kubernetes knows them.
-	OwnKeys Keys = "Own"
+	OwnKeys       Keys = "Own"
 )
 
 // Policy returns what the configuration asks of the decider. Each call makes a new one.
 func (c *Config) Policy() *decide.Policy {
 	policy := c.ownPolicy()
-	former := &decide.Policy{} // early taints of other configurations are ours as well
-	for _, prefix := range []string{c.KeyPrefix, taints.DefaultStandInPrefix} {
-		former.Rules = append(former.Rules, c.earlyRules(prefix, true)...)
-	}
-	policy.Elsewhere = append(policy.Elsewhere, former)
+	// Early taints of other configurations are ours as well.
+	policy.Elsewhere = []*decide.Policy{{Rules: append(c.earlyRules(c.KeyPrefix, true), c.earlyRules(taints.DefaultStandInPrefix, true)...)}}
 	for _, other := range c.family {
 		if other != c {
 			policy.Elsewhere = append(policy.Elsewhere, other.ownPolicy())

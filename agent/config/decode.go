@@ -97,15 +97,12 @@ func allowed(t reflect.Type, given []byte) string {
 func suggestion(name string, all []member) string {
 	for _, m := range all {
 		a, b := strings.ToLower(m.name), strings.ToLower(name)
-		least, begin, end := min(len(a), len(b)), 0, 0
-		for begin < least && a[begin] == b[begin] {
-			begin++
-		}
-		for end < least-begin && a[len(a)-1-end] == b[len(b)-1-end] {
-			end++
-		}
-		if max(len(a), len(b))-begin-end <= 2 {
-			return "; did you mean " + m.name + "?"
+		least, most := min(len(a), len(b)), max(len(a), len(b))
+		for begin := range least + 1 {
+			end := max(0, most-begin-2)
+			if a[:begin] == b[:begin] && end <= least-begin && a[len(a)-end:] == b[len(b)-end:] {
+				return "; did you mean " + m.name + "?"
+			}
 		}
 	}
 	return ""

@@ -9,15 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Names of fields that more than one place knows.
-const (
-	debounceField  = "debounce"
-	rulesField     = "rules"
-	reportedField  = "conditions"
-	overridesField = "overrides"
-	selectorField  = "nodeSelector" // of an override: to which Nodes it applies
-)
-
 // member is a field of a file. Its value is that of one configuration.
 type member struct {
 	name  string

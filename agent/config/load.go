@@ -79,13 +79,13 @@ func (s Schema) decodeFields(fields map[string]any) (*Config, field.ErrorList) {
 	cfg := s.Default()
 	cfg.APIVersion, cfg.Kind = "", ""
 	cfg.Rules = nil // what a file does not have is added below
-	d := decoder{debounce: fields[debounceField]}
+	d := decoder{debounce: fields["debounce"]}
 	d.section(fields, reflect.ValueOf(cfg).Elem(), nil)
 	if len(d.errs) > 0 { // the others may not have been read
 		return cfg, d.errs
 	}
 	for i, r := range cfg.Reported {
-		cfg.Conditions = append(cfg.Conditions, Condition{Definition{Name: probes.Condition(r.Type), Field: fmt.Sprintf("%s[%d]", reportedField, i)}, r})
+		cfg.Conditions = append(cfg.Conditions, Condition{Definition{Name: probes.Condition(r.Type), Field: fmt.Sprintf("conditions[%d]", i)}, r})
 	}
 	cfg.addDefaultRules()
 	cfg.SoftRules = cfg.earlyRules(cfg.KeyPrefix, false)

@@ -16,12 +16,6 @@ type Override map[string]any
 
 const maxOverrides = 32
 
-// notOverridden are the fields of which the chart makes objects of the cluster, such as
-// Leases and policies, and those that a file has once.
-func notOverridden() []string {
-	return []string{"apiVersion", "kind", overridesField, reportedField, "eviction", "startup", "heartbeat", "keys", "keyPrefix"}
-}
-
 // For returns the configuration of a Node with such labels, always by the same pointer: that of the
 // first override all of whose labels the Node has, or else the file's own.
 func (c *Config) For(node map[string]string) *Config {
@@ -36,22 +30,23 @@ func (c *Config) For(node map[string]string) *Config {
 // decodeOverrides decodes the file once more with each of its overrides. The errors name fields of
 // the override.
 func (s Schema) decodeOverrides(cfg *Config, file map[string]any) (errs field.ErrorList) {
-	at := field.NewPath(overridesField)
+	at := field.NewPath("overrides")
 	if len(cfg.Overrides) > maxOverrides {
 		return field.ErrorList{field.TooMany(at, len(cfg.Overrides), maxOverrides)}
 	}
 	cfg.family = []*Config{cfg}
 	for i, override := range cfg.Overrides {
-		selector, wrong := selectorOf(override[selectorField])
+		selector, wrong := selectorOf(override["nodeSelector"])
 		changes := map[string]any(maps.Clone(override))
-		for _, name := range notOverridden() {
+		// Of most of these, the chart makes objects of the cluster, such as Leases and policies.
+		for _, name := range []string{"apiVersion", "kind", "overrides", "conditions", "eviction", "startup", "heartbeat", "keys", "keyPrefix"} {
 			if _, found := changes[name]; found {
 				wrong = append(wrong, field.Forbidden(field.NewPath(name), "it is the same for all Nodes of a cluster"))
 				delete(changes, name)
 			}
 		}
-		delete(changes, selectorField)
-		changes[overridesField] = nil
+		delete(changes, "nodeSelector")
+		changes["overrides"] = nil
 		merged, more := s.decodeFields(mergePatch(file, changes).(map[string]any))
 		merged.nodeSelector, merged.Override = selector, fmt.Sprintf("%s {%s}", at.Index(i), labels.FormatLabels(selector))
 		cfg.family = append(cfg.family, merged)
@@ -68,7 +63,7 @@ func (s Schema) decodeOverrides(cfg *Config, file map[string]any) (errs field.Er
 
 // selectorOf reads the labels of an override.
 func selectorOf(value any) (selector map[string]string, errs field.ErrorList) {
-	at := field.NewPath(selectorField)
+	at := field.NewPath("nodeSelector")
 	text, _ := json.Marshal(value)
 	if json.Unmarshal(text, &selector) != nil || len(selector) == 0 {
 		errs = append(errs, field.Invalid(at, value, `must be labels of Nodes, such as {example.com/pool: batch, example.com/gpu: "true"}`))

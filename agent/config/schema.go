@@ -75,7 +75,7 @@ type Condition struct {
 func SameProbe(a, b Condition) bool {
 	of := func(c Condition) map[string]any {
 		tree := treeOf(c.Section)
-		tree[debounceField] = inner(tree, debounceField)["clearFactor"]
+		tree["debounce"] = inner(tree, "debounce")["clearFactor"]
 		delete(tree, "mode")
 		return tree
 	}

@@ -35,10 +35,10 @@ func inner(tree map[string]any, section string) map[string]any {
 // a section has what differs.
 func (c *Config) tree() map[string]any {
 	tree := treeOf(c)
-	reported, _ := tree[reportedField].([]any)
+	reported, _ := tree["conditions"].([]any)
 	for _, section := range slices.AppendSeq(reported, maps.Values(tree)) {
 		fields, _ := section.(map[string]any)
-		maps.DeleteFunc(inner(fields, debounceField), func(name string, value any) bool { return value == inner(tree, debounceField)[name] })
+		maps.DeleteFunc(inner(fields, "debounce"), func(name string, value any) bool { return value == inner(tree, "debounce")[name] })
 	}
 	return tree
 }
@@ -78,7 +78,7 @@ func Changes(before, after *Config) string {
 func (c *Config) named() map[string]any {
 	tree := c.tree()
 	for i, r := range c.Reported {
-		tree[fmt.Sprintf("%s[%s]", reportedField, r.Type)] = tree[reportedField].([]any)[i]
+		tree[fmt.Sprintf("conditions[%s]", r.Type)] = tree["conditions"].([]any)[i]
 	}
 	for _, r := range c.Rules {
 		of := append([]string{string(r.Condition), r.Level.String()}, r.Reasons...)
@@ -86,11 +86,11 @@ func (c *Config) named() map[string]any {
 			of = append(of, strconv.Itoa(r.Severity))
 		}
 		if !switchesOff(r) {
-			tree[fmt.Sprintf("%s[%s]", rulesField, strings.Join(of, " "))] = strings.TrimSpace(r.Taint.Pair().With(r.Taint.Value).String() + " " + string(r.Clear))
+			tree[fmt.Sprintf("rules[%s]", strings.Join(of, " "))] = strings.TrimSpace(r.Taint.Pair().With(r.Taint.Value).String() + " " + string(r.Clear))
 		}
 	}
 	maps.DeleteFunc(tree, func(name string, _ any) bool {
-		return slices.Contains([]string{rulesField, reportedField, overridesField}, name)
+		return slices.Contains([]string{"rules", "conditions", "overrides"}, name)
 	})
 	return tree
 }

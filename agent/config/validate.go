@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -19,7 +20,7 @@ import (
 // of their fields. Those that a field's own bounds rule out are refused when it is read.
 func (c *Config) Validate() field.ErrorList {
 	modes := []decide.Mode{decide.Enforce, decide.Observe}
-	wrong := c.Debounce.validate(field.NewPath(debounceField))
+	wrong := c.Debounce.validate(field.NewPath("debounce"))
 	errs := slices.Concat(
 		oneOf(c.APIVersion, field.NewPath("apiVersion"), APIVersion),
 		oneOf(c.Kind, field.NewPath("kind"), Kind),
@@ -29,17 +30,14 @@ func (c *Config) Validate() field.ErrorList {
 	reported := c.Names()[len(c.Conditions)-len(c.Reported):]
 	for _, condition := range c.Conditions {
 		at, common := field.NewPath(condition.Field), condition.Common()
-		errs = append(errs, condition.Validate(at)...)
-		if common.Mode != "" {
-			errs = append(errs, oneOf(common.Mode, at.Child("mode"), modes...)...)
-		}
+		errs = slices.Concat(errs, condition.Validate(at), oneOf(cmp.Or(common.Mode, decide.Enforce), at.Child("mode"), modes...))
 		if len(wrong) == 0 { // else each condition would repeat it
-			errs = append(errs, common.Debounce.validate(at.Child(debounceField))...)
+			errs = append(errs, common.Debounce.validate(at.Child("debounce"))...)
 		}
 	}
 	return slices.Concat(errs,
-		entries(reported, maxReported, field.NewPath(reportedField), func(probes.Condition, *field.Path) field.ErrorList { return nil }),
-		c.validateRules(field.NewPath(rulesField)),
+		entries(reported, maxReported, field.NewPath("conditions"), func(probes.Condition, *field.Path) field.ErrorList { return nil }),
+		c.validateRules(field.NewPath("rules")),
 		entries(c.Maintenance.Conditions, maxMaintenance, field.NewPath("maintenance", "conditions"), c.validateMaintenance),
 		c.validateStartup(field.NewPath("startup", "taint")),
 		oneOf(c.Keys, field.NewPath("keys"), WellKnownKeys, OwnKeys),
