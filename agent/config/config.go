@@ -165,10 +165,9 @@ func (c *Config) WithoutTaint() []probes.Condition {
 }
 
 // Names returns the names of the conditions in the order in which they are shown.
-func (c *Config) Names() []probes.Condition {
-	names := make([]probes.Condition, len(c.Conditions))
+func (c *Config) Names() (names []probes.Condition) {
 	for i := range c.Conditions {
-		names[i] = c.Conditions[i].Name
+		names = append(names, c.Conditions[i].Name)
 	}
 	return names
 }

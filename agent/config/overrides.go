@@ -11,10 +11,8 @@ import (
 )
 
 // Override is what a file sets differently for some Nodes: it has the sections of a file, and
-// nodeSelector. A file may have maxOverrides.
+// nodeSelector.
 type Override map[string]any
-
-const maxOverrides = 32
 
 // For returns the configuration of a Node with such labels, always by the same pointer: that of the
 // first override all of whose labels the Node has, or else the file's own.
@@ -27,8 +25,7 @@ func (c *Config) For(node map[string]string) *Config {
 	return c
 }
 
-// decodeOverrides decodes the file once more with each of its overrides. The errors name fields of
-// the override.
+// decodeOverrides decodes the file once more with each of its overrides, whose fields the errors name.
 func (s Schema) decodeOverrides(cfg *Config, file map[string]any) (errs field.ErrorList) {
 	at := field.NewPath("overrides")
 	if len(cfg.Overrides) > maxOverrides {

@@ -12,11 +12,9 @@ import (
 )
 
 const (
-	// maxFile is the longest configuration file that is read, in bytes. A file
-	// with every field has about 4 KiB.
+	// maxFile is the longest file that is read, in bytes. One with every field has about 4 KiB.
 	maxFile = 64 << 10
-	// maxError is the longest report of the errors in a file, in bytes, which quotes the file. An
-	// Event has room for it.
+	// maxError is the longest report of errors, in bytes, which quotes the file. An Event holds it.
 	maxError = 1800
 )
 

@@ -12,9 +12,6 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 )
 
-// maxReported is how many conditions of others a file may have. The record remembers each of them.
-const maxReported = 20
-
 // Reported is about a condition of the Node that another program reports, such as
 // node-problem-detector. Its status is the sample.
 type Reported struct {

@@ -14,13 +14,6 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// maxReasons is how many reasons a rule may name, and maxKeys how long all keys of the rules are
-// together, in bytes. It keeps the record, which names each owned pair, within its 4 KiB.
-const (
-	maxReasons = 16
-	maxKeys    = 1500
-)
-
 // NoTaint is the effect of a rule that switches off the default rule of its condition. No such rule
 // reaches a Policy.
 const NoTaint taints.Effect = "None"
@@ -66,13 +59,12 @@ func (c *Config) rules() (rules []decide.Rule) {
 
 // base returns the rule whose taint a rule with a severity gives another value; false if there is none.
 func (c *Config) base(graver decide.Rule) (decide.Rule, bool) {
-	i := slices.IndexFunc(c.Rules, func(r decide.Rule) bool {
-		return graver.IsGraver() && r.Severity == 0 && r.Condition == graver.Condition && r.Level == graver.Level && r.Taint.Pair() == graver.Taint.Pair()
-	})
-	if i < 0 {
-		return decide.Rule{}, false
+	for _, r := range c.Rules {
+		if graver.IsGraver() && r.Severity == 0 && r.Condition == graver.Condition && r.Level == graver.Level && r.Taint.Pair() == graver.Taint.Pair() {
+			return r, true
+		}
 	}
-	return c.Rules[i], true
+	return decide.Rule{}, false
 }
 
 func (c *Config) validateRules(at *field.Path) field.ErrorList {

@@ -95,10 +95,9 @@ type Sampling struct {
 	// Period is the longest time between two samples, ±10 %: MinInterval to 10m.
 	// The nearer a threshold is, the sooner the next sample is taken.
 	Period decide.Duration `json:"period" range:"..10m"`
-	// MinInterval is the shortest time between two samples, but for those that FollowUp asks for.
-	MinInterval time.Duration `json:"-"`
-	// FollowUp is the time from a bad sample to the next, until the condition is decided. 0: the period.
-	FollowUp time.Duration `json:"-"`
+	// MinInterval is the shortest time between two samples, but for FollowUp: the time from a bad
+	// sample to the next, until the condition is decided. 0: the period.
+	MinInterval, FollowUp time.Duration `json:"-"`
 	// Mode is that of the condition. Empty: that of all conditions.
 	Mode decide.Mode `json:"mode,omitempty"`
 	// Debounce of a file has what differs from that of all conditions.

@@ -51,12 +51,6 @@ type Disk struct {
 	} `json:"writeProbe"`
 }
 
-// maxPaths is how many paths a file may have, and maxPath how long one is (PATH_MAX).
-const (
-	maxPaths = 32
-	maxPath  = 4096
-)
-
 // Validate returns every impossible value.
 func (d *Disk) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList

@@ -16,6 +16,18 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
+// The most that a file may have. The record, of 4 KiB, remembers each condition that others report,
+// and names each owned pair.
+const (
+	maxReported    = 20
+	maxKeys        = 1500 // bytes of all keys of the rules
+	maxReasons     = 16   // of a rule
+	maxMaintenance = 16
+	maxOverrides   = 32
+	maxPaths       = 32
+	maxPath        = 4096 // bytes (PATH_MAX)
+)
+
 // Validate returns the values that are impossible, or that do not fit together, with the paths
 // of their fields. Those that a field's own bounds rule out are refused when it is read.
 func (c *Config) Validate() field.ErrorList {
@@ -116,9 +128,6 @@ func (c *Config) validateStartup(at *field.Path) field.ErrorList {
 		when(isRuled, field.Forbidden(at, key+" is a key of a rule or of a stand-in; must be another one")),
 	)
 }
-
-// maxMaintenance is how many types of conditions a file may have.
-const maxMaintenance = 16
 
 // validateMaintenance refuses types that are True on a healthy Node, and our own: a
 // condition that is set would stop the taint that it is set for.
