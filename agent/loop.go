@@ -174,13 +174,12 @@ func (l *loop) evaluate(in decide.Inputs) {
 		l.heartbeat.Reset(l.untilHeartbeat() - l.Now().Sub(d.Adopted))
 	}
 	l.probes.Decided(&l.state)
-	l.metrics.Decided(l.deciderPolicy, &l.state, l.Now())
 	l.tellFleet()
+	l.metrics.Decided(l.deciderPolicy, &l.state, l.fleet.Status(), l.Now())
 	l.health.SetReady(l.whyNotReady())
 }
 
-// tellFleet passes on the levels that peers get, and shows what is known of the
-// peers.
+// tellFleet passes on the levels that peers get.
 func (l *loop) tellFleet() {
 	levels := make(map[probes.Condition]probes.Level, len(l.cfg.Conditions))
 	for i := range l.cfg.Conditions {
@@ -188,7 +187,6 @@ func (l *loop) tellFleet() {
 		levels[name] = l.state.Shared(name)
 	}
 	l.fleet.SetDecided(levels, l.state.Maintenance() != "", l.deciderPolicy.Maintenance)
-	l.metrics.FleetIs(l.fleet.Status())
 }
 
 // whyNotReady is empty when this agent is active for the Node and may write it.

@@ -114,11 +114,11 @@ func (m *Metrics) Sampled(o probes.Observation, measures []probes.Measure) {
 	m.sampled[o.Condition] = sample{o, append(m.sampled[o.Condition].measures[:0], measures[:min(len(measures), maxInputs)]...)}
 }
 
-// Decided takes what was decided.
-func (m *Metrics) Decided(policy *decide.Policy, s *decide.State, now time.Time) {
+// Decided takes what was decided, and what is known of the peers and of the network.
+func (m *Metrics) Decided(policy *decide.Policy, s *decide.State, peers fleet.Status, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.policy, m.state, m.decidedAt = policy, *s, now // a State is never changed
+	m.policy, m.state, m.fleet, m.decidedAt = policy, *s, peers, now // a State is never changed
 }
 
 // Noticed counts a change of a level, and a taint that others removed.
@@ -155,11 +155,4 @@ func (m *Metrics) Wrote(err error) {
 	default:
 		m.writes.WithLabelValues("ok").Inc()
 	}
-}
-
-// FleetIs takes what is known of the peers and of the network.
-func (m *Metrics) FleetIs(s fleet.Status) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.fleet = s
 }
