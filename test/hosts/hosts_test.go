@@ -223,7 +223,7 @@ func toldByLog(t *testing.T, h *hosts.Host, first string, w want) {
 	t.Helper()
 	lines := run(t, h, changes+" | tail -n +$(( "+strings.TrimSpace(first)+" + 1 ))")
 	for line := range strings.Lines(lines) {
-		if strings.Contains(line, " from=OK to=") && strings.Contains(line, "taint="+w.taint) {
+		if strings.Contains(line, " from=OK to=") && strings.Contains(line, "sets taint "+w.taint) {
 			return
 		}
 	}
