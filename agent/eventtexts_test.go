@@ -58,7 +58,6 @@ func eventTexts(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pools.Hash = "sha256:three"
 	w, by, files, b := &told{}, map[probes.Condition]*probe{}, &reload{}, &beside{}
 	var all strings.Builder
 	synctest.Test(t, func(t *testing.T) {
