@@ -11,7 +11,7 @@ import (
 type mountReader struct {
 	// read finds the mounts under the paths. It may hang.
 	read func([]wantedMount) []pathMounts
-	call hostfile.SureCall[mountAnswer]
+	call hostfile.SoleCall[mountAnswer]
 
 	at   time.Time     // of the last reading; zero: none yet
 	took time.Duration // by the last reading
@@ -52,7 +52,7 @@ func (m *mountReader) renew(ctx context.Context, wanted []wantedMount) (found []
 		found := m.read(wanted)
 		return mountAnswer{wanted, found, time.Since(begin)}
 	})
-	answer, ok := m.call.Wait(ctx)
+	answer, ok := m.call.WaitOnce(ctx)
 	if !ok {
 		return nil, false
 	}

@@ -16,7 +16,7 @@ type watchedPath struct {
 	root, name string
 	// point is the name, of a path at which the host is to have mounted something; else empty.
 	point string
-	call  hostfile.SureCall[pathAnswer]
+	call  hostfile.SoleCall[pathAnswer]
 
 	last     pathSample // of the last answer
 	title    string     // see pathState
@@ -79,7 +79,7 @@ type stale struct{ mounts, writes bool }
 // collect takes the answer about the path.
 func (w *watchedPath) collect(ctx context.Context) (r pathState, changed stale) {
 	r.name, r.title, r.unhealthy = w.name, w.title, w.health.unhealthy
-	answer, ok := w.call.Wait(ctx)
+	answer, ok := w.call.WaitOnce(ctx)
 	if !ok {
 		r.silence = max(w.call.Silence(), 1)
 		return r, stale{}

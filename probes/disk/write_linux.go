@@ -22,7 +22,7 @@ import (
 // writer writes to one directory and remembers how that went.
 type writer struct {
 	Write
-	call hostfile.SureCall[writeAnswer]
+	call hostfile.SoleCall[writeAnswer]
 	// write writes once. It may hang.
 	write func() writeAnswer
 
@@ -70,7 +70,7 @@ func (w *writer) isSlow(a writeAnswer) bool { return a.err == nil && w.Slow > 0 
 func (w *writer) collect(ctx context.Context) (s writeSample) {
 	s = writeSample{Write: w.Write}
 	if w.at.IsZero() {
-		answer, ok := w.call.Wait(ctx)
+		answer, ok := w.call.WaitOnce(ctx)
 		if !ok {
 			s.silence, s.unhealthy = max(w.call.Silence(), 1), w.health.unhealthy
 			return s
