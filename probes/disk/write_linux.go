@@ -5,12 +5,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
-	"regexp"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,8 +33,7 @@ type writer struct {
 }
 
 func newWriter(h probes.Host, w Write) *writer {
-	file := &testFile{host: h, directory: w.Directory, name: fmt.Sprintf(testFileName, rand.Uint64())}
-	return &writer{Write: w, write: file.write}
+	return &writer{Write: w, write: newTestFile(h, w.Directory).write}
 }
 
 // start begins a write if one is due and no earlier one is out. A write that has
@@ -112,15 +108,19 @@ func (w *writer) count(answer writeAnswer) {
 	}
 }
 
-// testFileName is the name of the file that is written. Each process has one, so
-// that a file system on which nothing can be removed is left with one file.
-const testFileName = ".taintlet-write-%016x"
-
-// testFile is the file that is written. It is used by one goroutine at a time.
+// testFile is the file that is written.
 type testFile struct {
-	host            probes.Host
-	directory, name string
-	cleaned         bool // the files that other processes left were removed
+	host      probes.Host
+	directory string
+	// name is the same in all processes of a host: the next write removes what a killed process
+	// left, and at most one file is left where nothing can be removed. Hosts that share a directory
+	// have a file each.
+	name string
+}
+
+func newTestFile(h probes.Host, directory string) *testFile {
+	host, _ := os.Hostname() // none: all such hosts have one file
+	return &testFile{host: h, directory: directory, name: ".taintlet-write-" + filepath.Base(host)}
 }
 
 // write creates the file, writes, syncs and removes it.
@@ -136,9 +136,6 @@ func (f *testFile) write() writeAnswer {
 		return writeAnswer{err: err}
 	}
 	defer opened.Close() //nolint:errcheck // nothing was written through it
-	if !f.cleaned {
-		f.cleaned = removeLeftovers(directory, opened) == nil
-	}
 	err = f.writeIn(directory)
 	answer := writeAnswer{took: time.Since(begin), err: err}
 	if at, err := sampleFile(int(opened.Fd())); err == nil {
@@ -155,13 +152,13 @@ func (f *testFile) isMeantReadOnly(at pathSample) bool {
 	return own.readOnly && !own.superReadOnly && !own.failed()
 }
 
-// writeIn writes the file. A file or a link that has its name and is not ours is an error.
+// writeIn writes the file.
 func (f *testFile) writeIn(directory *os.Root) error {
 	const how = os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	file, err := directory.OpenFile(f.name, how, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		// It is ours, and could not be removed the last time.
-		if err := directory.Remove(f.name); err != nil {
+		// A write left it, or is being done by another process, which does not need the name any more.
+		if err := directory.Remove(f.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		file, err = directory.OpenFile(f.name, how, 0o600)
@@ -176,28 +173,7 @@ func (f *testFile) writeIn(directory *os.Root) error {
 	closeErr := file.Close()
 	removeErr := directory.Remove(f.name)
 	if errors.Is(removeErr, fs.ErrNotExist) {
-		removeErr = nil // another process removed it as a leftover
+		removeErr = nil // another process removed it
 	}
 	return cmp.Or(err, closeErr, removeErr)
-}
-
-// removeLeftovers removes the files of processes that were killed during a write.
-// Removing the file of a process that still runs does no harm.
-func removeLeftovers(directory *os.Root, opened *os.File) error {
-	// A directory with more entries than this is not meant for test files.
-	const most = 10_000
-	entries, err := opened.ReadDir(most)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	leftover := regexp.MustCompile(`^\.taintlet-write-[0-9a-f]{16}$`)
-	for _, entry := range entries {
-		if !leftover.MatchString(entry.Name()) || !entry.Type().IsRegular() {
-			continue
-		}
-		if err := directory.Remove(entry.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
 }
