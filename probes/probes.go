@@ -228,16 +228,13 @@ type Culprit struct {
 	Name string `json:"name,omitempty"`
 	// Command is the name of most of its processes.
 	Command string `json:"command,omitempty"`
-	// Unit is that of Took and Holds: Bytes or Items, which are tasks.
-	Unit Unit `json:"-"`
-	// Took is what it took since the host was healthy, Seconds in how long, and Holds what
-	// it has now.
+	// Took is what it took since the host was healthy, in bytes or tasks, Seconds in how long, and
+	// Holds what it has now.
 	Took    float64 `json:"took,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"`
 	Holds   float64 `json:"holds,omitempty"`
-	// TookText and HoldsText are the same for a person: "4.1 GiB in 2.7 s", "5 GiB".
-	TookText  string `json:"-"`
-	HoldsText string `json:"-"`
+	// TookText is the same for a person: "4.1 GiB in 2.7 s".
+	TookText string `json:"-"`
 	// IsGone: it has ended.
 	IsGone bool `json:"gone,omitempty"`
 	// IsTold: the Message says what is known, were it only that nobody can be named.

@@ -168,7 +168,8 @@ func (f Finding) after(before Finding, now *Snapshot) Finding {
 		return f
 	}
 	was := before.Takers[0]
-	switch is := f.taker(was.Group); {
+	isGone := !slices.ContainsFunc(now.Processes, func(p Proc) bool { return p.Group == was.Group })
+	switch is := slices.IndexFunc(f.Takers[:], func(c Consumer) bool { return c.Group == was.Group }); {
 	case f.Certainty == Named && is == 1: // both took about as much: the order stays
 		f.Takers[0], f.Takers[1] = f.Takers[1], f.Takers[0]
 		f.In = before.In
@@ -176,7 +177,7 @@ func (f Finding) after(before Finding, now *Snapshot) Finding {
 		if f.Takers[0].Took <= was.Took*(1+partial) {
 			f.In = before.In
 		}
-	case f.Takers[0].Took < was.Took*partial && !now.hasGroup(was.Group):
+	case f.Takers[0].Took < was.Took*partial && isGone:
 		f.Certainty, f.In, f.Takers = Named, before.In, before.Takers
 		f.Takers[0].IsGone, f.Takers[1] = true, Consumer{}
 		f.IsPartial = before.IsPartial
@@ -184,31 +185,19 @@ func (f Finding) after(before Finding, now *Snapshot) Finding {
 	return f
 }
 
-// taker returns the place of a group among the takers; -1: it is none.
-func (f Finding) taker(g Group) int {
-	return slices.IndexFunc(f.Takers[:], func(c Consumer) bool { return c.Group == g })
-}
-
-// hasGroup reports whether a process of the group runs.
-func (s *Snapshot) hasGroup(g Group) bool {
-	return slices.ContainsFunc(s.Processes, func(p Proc) bool { return p.Group == g })
-}
-
 // Culprit returns the finding as data.
 func (f Finding) Culprit() probes.Culprit {
-	c := probes.Culprit{Unit: probes.Bytes}
-	if f.Resource == Tasks {
-		c.Unit = probes.Items
-	}
-	switch first := f.Takers[0]; f.Certainty {
+	var c Consumer
+	switch f.Certainty {
 	case Named:
-		c.Kind, c.Name, c.Command = first.Group.Kind.String(), first.Group.Name, first.Command
-		c.Took, c.Seconds, c.Holds, c.IsGone = first.Took, f.In.Seconds(), first.Holds, first.IsGone
+		c = f.Takers[0]
 	case Many:
-		c.Kind, c.Took, c.Seconds = Kind(0).String(), f.Taken, f.In.Seconds()
+		c.Took = f.Taken
 	default:
 		return probes.Culprit{}
 	}
-	c.TookText, c.HoldsText = f.text(c.Took)+" in "+trend.TimeText(f.In), f.text(c.Holds)
-	return c
+	return probes.Culprit{
+		Kind: c.Group.Kind.String(), Name: c.Group.Name, Command: c.Command, Took: c.Took, Seconds: f.In.Seconds(), Holds: c.Holds, IsGone: c.IsGone,
+		TookText: f.text(c.Took) + " in " + trend.TimeText(f.In),
+	}
 }

@@ -22,21 +22,7 @@ const (
 
 // String returns the kind in one word.
 func (k Kind) String() string {
-	switch k {
-	case KindPod:
-		return "pod"
-	case KindUnit:
-		return "unit"
-	case KindCgroup:
-		return "cgroup"
-	case KindProcess:
-		return "process"
-	case KindKernel:
-		return "kernel"
-	case KindOwn:
-		return "own"
-	}
-	return "none"
+	return [...]string{"none", "pod", "unit", "cgroup", "process", "kernel", "own"}[k]
 }
 
 // Group is processes that one owner answers for. The zero value is none.

@@ -195,15 +195,17 @@ func TestNotReadable(t *testing.T) {
 
 func TestMostProcesses(t *testing.T) {
 	t.Parallel()
-	pids := make([]int32, 0, mostProcesses+1)
-	for pid := range int32(mostProcesses + 1) {
-		pids = append(pids, pid+1)
+	h := tree(t, 3)
+	for pid := 4; pid < mostProcesses; pid++ { // they have just ended
+		if err := os.Mkdir(filepath.Join(h.Proc, strconv.Itoa(pid)), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if kept, first := bound(pids); len(kept) != mostProcesses || first != mostProcesses {
-		t.Errorf("%d of %d, first %d", len(kept), len(pids), first)
-	}
-	if kept, first := bound(pids[:mostProcesses]); len(kept) != mostProcesses || first != 0 {
-		t.Errorf("%d, first %d", len(kept), first)
+	for i, want := range []int{0, mostProcesses, mostProcesses} {
+		write(t, h, fmt.Sprintf("%d/stat", mostProcesses+i), "garbled")
+		if s, err := NewReader(h).Read(Soon, sinceBoot()); err != nil || s.First != want {
+			t.Errorf("%d processes: the first %d are read, %v", mostProcesses+i, s.First, err)
+		}
 	}
 }
 
