@@ -168,7 +168,7 @@ func (f *testFile) writeIn(directory *os.Root) error {
 	}
 	_, err = file.Write(bytes.Repeat([]byte("taintlet"), 4096/len("taintlet")))
 	if err == nil {
-		err = hostfile.Uninterrupted(func() error { return unix.Fdatasync(int(file.Fd())) })
+		_, err = hostfile.Uninterrupted(func() (int, error) { return 0, unix.Fdatasync(int(file.Fd())) })
 	}
 	closeErr := file.Close()
 	removeErr := directory.Remove(f.name)
