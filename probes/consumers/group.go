@@ -3,8 +3,8 @@ package consumers
 import (
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/taintlet/taintlet/probes/trend"
 )
 
 // Kind says what a Group is.
@@ -89,9 +89,9 @@ func groupAt(path string, isPrivate bool) Group {
 	}
 	switch {
 	case unit != "":
-		return Group{KindUnit, Printable(unit, maxName)}
+		return Group{KindUnit, trend.Printable(unit, maxName)}
 	case rest != "":
-		return Group{KindCgroup, Printable(rest, maxName)}
+		return Group{KindCgroup, trend.Printable(rest, maxName)}
 	}
 	return Group{}
 }
@@ -160,19 +160,3 @@ func PodsIn(text string) (uids []string) {
 // maxName is the longest name of a group in a message, in bytes. The name of a control group can
 // have 255 bytes, and its path many names.
 const maxName = 96
-
-// Printable makes a name that a process chose fit for one line of text, cut to most bytes.
-// Characters that would end a name in a message, or that do not print, become question marks.
-func Printable(name string, most int) string {
-	name = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) || unicode.IsMark(r) || r == utf8.RuneError || r == ';' || r == '(' || r == ')' {
-			return '?'
-		}
-		return r
-	}, name)
-	if len(name) <= most {
-		return name
-	}
-	const more = "…"
-	return strings.ToValidUTF8(name[:most-len(more)], "") + more
-}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/hostfile"
+	"github.com/taintlet/taintlet/probes/trend"
 )
 
 const (
@@ -150,7 +151,7 @@ func (r *Reader) readProcess(pid int32, isPrivateCgroup bool) (p Proc, err error
 		}
 		p.Bytes -= min(p.Bytes, pages*page)
 	}
-	p.Command = Printable(s.command, mostCommand)
+	p.Command = trend.Printable(s.command, mostCommand)
 	if s.isKernel {
 		p.Group = Group{Kind: KindKernel}
 		return p, nil

@@ -152,9 +152,8 @@ func (p *Probe) read(ctx context.Context) (s sample) {
 
 // collect takes the answer about a path.
 func (p *Probe) collect(ctx context.Context, path *watchedPath) pathState {
-	r, changed := path.collect(ctx)
-	p.mounts.matter = p.mounts.matter || changed.mounts
-	p.writesMatter = p.writesMatter || changed.writes
+	r := path.collect(ctx)
+	p.mounts.matter, p.writesMatter = p.mounts.matter || r.remounted, p.writesMatter || r.replaced
 	return r
 }
 
@@ -187,7 +186,7 @@ func (p *Probe) countOnce(states []pathState) {
 // readProgram takes what reading from the disk of this program showed: that the disk fails,
 // or gives no answer. Its space and its flags count for the paths only.
 func (p *Probe) readProgram(ctx context.Context) pathState {
-	r, _ := p.program.collect(ctx)
+	r := p.program.collect(ctx)
 	r.fileSystem, r.answered = fileSystem{}, false
 	r.title = cmp.Or(p.titleOf(program, p.program.last.device), "the disk of taintlet's program")
 	return r
