@@ -73,8 +73,8 @@ const (
 func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
 	f := Finding{Resource: r, In: now.At - b.since, First: now.First}
 	all := b.tallies(r, now)
-	blind := b.blind(r)
-	blind -= b.prove(r, all, blind)
+	unseen, proven := b.blind(r, all)
+	blind := unseen - proven
 	tallies := slices.SortedFunc(maps.Values(all), func(x, y *Consumer) int {
 		return cmp.Or(cmp.Compare(y.Took, x.Took), cmp.Compare(x.Group.Kind, y.Group.Kind), cmp.Compare(x.Group.Name, y.Group.Name))
 	})
@@ -104,7 +104,7 @@ func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
 	}
 	least := max(1, host.Total*leastShare)
 	if f.In > 0 && f.Takers[0].Took >= least {
-		f.Certainty, f.IsPartial = Named, b.blind(r) > f.Takers[0].Took*partial
+		f.Certainty, f.IsPartial = Named, unseen > f.Takers[0].Took*partial
 		return f
 	}
 	f.Certainty, f.Takers = Unseen, [2]Consumer{}
@@ -115,44 +115,32 @@ func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
 }
 
 // blind returns what was taken between the time when the host was last healthy and the first
-// snapshot, other than by processes that were started in between: nobody saw by whom.
-func (b *baseline) blind(r Resource) float64 {
-	var fresh float64
-	for i := range b.snapshot.Processes {
-		if p := &b.snapshot.Processes[i]; p.Start > b.since {
-			fresh += r.amount(p)
-		}
-	}
-	return max(0, b.host.Left-b.atFirst.Left-fresh)
-}
-
-// prove adds to a group the part of the unseen amount that no other can have taken, because all
-// others together held less at the first snapshot. It returns that part. That can be so of one group
-// only, and only if all together held as much: the rest is the kernel's.
-func (b *baseline) prove(r Resource, all map[Group]*Consumer, blind float64) float64 {
-	if blind == 0 {
-		return 0
-	}
-	held, total := map[Group]float64{}, 0.0
-	for i := range b.snapshot.Processes {
-		if p := &b.snapshot.Processes[i]; p.Start <= b.since {
-			held[p.Group] += r.amount(p)
-			total += r.amount(p)
-		}
-	}
+// snapshot, other than by processes that were started in between: nobody saw by whom. The part of it
+// that only one group can have taken, because all others together held less at the first snapshot,
+// is proven. It is added to that group. That can be so of one group only, and only if all together
+// held as much: the rest is the kernel's.
+func (b *baseline) blind(r Resource, all map[Group]*Consumer) (blind, proven float64) {
+	held, total, fresh := map[Group]float64{}, 0.0, 0.0
 	if r == Memory {
-		total += b.snapshot.Shared
+		total = b.snapshot.Shared
 	}
-	if blind > total {
-		return 0
+	for i := range b.snapshot.Processes {
+		p := &b.snapshot.Processes[i]
+		if p.Start > b.since {
+			fresh += r.amount(p)
+			continue
+		}
+		held[p.Group] += r.amount(p)
+		total += r.amount(p)
 	}
+	blind = max(0, b.host.Left-b.atFirst.Left-fresh)
 	for group, own := range held {
-		if proven := blind - (total - own); proven > 0 && all[group] != nil {
-			all[group].Took += proven
-			return proven
+		if part := blind - (total - own); blind <= total && part > 0 && all[group] != nil {
+			all[group].Took += part
+			return blind, part
 		}
 	}
-	return 0
+	return blind, 0
 }
 
 // told returns the consumer with its command, and with at most as much as most has.

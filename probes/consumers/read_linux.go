@@ -40,13 +40,14 @@ var errHidden = errors.New("the processes of other users are hidden (hidepid)")
 // Reader reads the processes of a host, and pays for it. All conditions of a host share one.
 type Reader struct {
 	host probes.Host
+	most int // processes that are read
 
 	mu        sync.Mutex // one reading at a time
 	allowance allowance
 }
 
 // NewReader returns a Reader of the processes in h.Proc.
-func NewReader(h probes.Host) *Reader { return &Reader{host: h} }
+func NewReader(h probes.Host) *Reader { return &Reader{host: h, most: mostProcesses} }
 
 // Read reads the processes if the allowance has room; nil: it has not. An error says why
 // they cannot be seen. now counts from the host's boot.
@@ -83,8 +84,8 @@ func (r *Reader) read(now time.Duration) (*Snapshot, error) {
 	if len(pids) == 0 || pids[0] != 1 {
 		return nil, errHidden
 	}
-	if len(pids) > mostProcesses {
-		pids, s.First = pids[:mostProcesses], mostProcesses
+	if len(pids) > r.most {
+		pids, s.First = pids[:r.most], r.most
 	}
 	isPrivate := r.isPrivateCgroup()
 	s.Processes = make([]Proc, 0, len(pids))

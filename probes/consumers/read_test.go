@@ -195,16 +195,11 @@ func TestNotReadable(t *testing.T) {
 
 func TestMostProcesses(t *testing.T) {
 	t.Parallel()
-	h := tree(t, 3)
-	for pid := 4; pid < mostProcesses; pid++ { // they have just ended
-		if err := os.Mkdir(filepath.Join(h.Proc, strconv.Itoa(pid)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i, want := range []int{0, mostProcesses, mostProcesses} {
-		write(t, h, fmt.Sprintf("%d/stat", mostProcesses+i), "garbled")
-		if s, err := NewReader(h).Read(Soon, sinceBoot()); err != nil || s.First != want {
-			t.Errorf("%d processes: the first %d are read, %v", mostProcesses+i, s.First, err)
+	for most, want := range map[int]int{2: 2, 3: 0, mostProcesses: 0} {
+		r := NewReader(tree(t, 3))
+		r.most = most
+		if s, err := r.Read(Soon, sinceBoot()); err != nil || s.First != want || len(s.Processes) != min(3, most) {
+			t.Errorf("at most %d: %+v, %v", most, s, err)
 		}
 	}
 }

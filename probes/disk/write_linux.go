@@ -80,20 +80,8 @@ func (w *writer) collect(ctx context.Context) (s writeSample) {
 	return s
 }
 
-// take takes the answer of a write that has come back.
+// take takes the answer of a write that has come back. On another file system the history restarts.
 func (w *writer) take(answer writeAnswer) {
-	w.count(answer)
-	w.last, w.at = answer, time.Now()
-	switch {
-	case !w.isSlow(answer):
-		w.slowSince = time.Time{}
-	case w.slowSince.IsZero():
-		w.slowSince = w.at.Add(-answer.took)
-	}
-}
-
-// count counts the failures in a row. It restarts on another file system.
-func (w *writer) count(answer writeAnswer) {
 	if answer.place != (identity{}) {
 		if w.place != (identity{}) && w.place != answer.place {
 			w.wrote, w.failures, w.slowSince, w.health = false, 0, time.Time{}, health{}
@@ -105,6 +93,13 @@ func (w *writer) count(answer writeAnswer) {
 		w.failures++
 	} else {
 		w.failures = 0
+	}
+	w.last, w.at = answer, time.Now()
+	switch {
+	case !w.isSlow(answer):
+		w.slowSince = time.Time{}
+	case w.slowSince.IsZero():
+		w.slowSince = w.at.Add(-answer.took)
 	}
 }
 
