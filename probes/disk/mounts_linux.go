@@ -28,16 +28,13 @@ type pathMounts struct {
 	isSure bool
 	// host is where the host has mounted the file system, of a path without a role.
 	host mount
-	// hosts says whether the host has mounted something at a point, if that was asked.
-	hosts hostPoint
+	// at is what the host has mounted at a point, if that was asked, and root what it has at /.
+	// Each host has the latter, so without it its mounts are not known.
+	at, root mount
 }
 
-// hostPoint is what the host's mounts say of a point: the mount there, and the one at /. Each
-// host has the latter, so without it its mounts are not known.
-type hostPoint struct{ at, root mount }
-
-// isBare says that the host has mounted nothing there.
-func (p hostPoint) isBare() bool { return p.root.point != "" && p.at.point == "" }
+// isBare says that the host has mounted nothing at the point.
+func (m *pathMounts) isBare() bool { return m.root.point != "" && m.at.point == "" }
 
 // wantedMount says of which path the mounts are wanted, and what was known of them
 // before.
@@ -81,9 +78,9 @@ func mountsOf(h probes.Host, wanted []wantedMount) []pathMounts {
 	var ours mountSearch
 	for i, w := range wanted {
 		own, known := &found[i].own, w.known
-		if found[i].hosts = known.hosts; w.point != "" {
-			search.add(exactly(w.point), &found[i].hosts.at)
-			search.add(exactly("/"), &found[i].hosts.root)
+		if found[i].at, found[i].root = known.at, known.root; w.point != "" {
+			search.add(exactly(w.point), &found[i].at)
+			search.add(exactly("/"), &found[i].root)
 		}
 		switch {
 		case own.point == "" && w.device != 0:

@@ -119,9 +119,6 @@ func (w *watchedPath) forget() {
 	*w = watchedPath{root: w.root, name: w.name, point: w.point, call: w.call}
 }
 
-// isReadOnlyForAll says that nobody can write to the path's file system, by any mount.
-func (w *watchedPath) isReadOnlyForAll() bool { return w.mounts.own.superReadOnly }
-
 // describeMounts returns what is known about the mounts under the path. Whether the
 // path itself can be written is known only while it answers.
 func (w *watchedPath) describeMounts(answered bool) (all []mountSample) {

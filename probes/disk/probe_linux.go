@@ -69,7 +69,7 @@ func New(h probes.Host, paths []string, t Thresholds, writes ...Write) *Probe {
 	}
 	for _, w := range writes {
 		if w.Directory != "" {
-			p.writers = append(p.writers, newWriter(h, w))
+			p.writers = append(p.writers, &writer{Write: w, write: newTestFile(h, w.Directory).write})
 		}
 	}
 	return p
@@ -134,9 +134,9 @@ func (p *Probe) read(ctx context.Context) (s sample) {
 			r.seenBy = ", as a container sees it"
 		}
 		r.mounts = path.describeMounts(r.answered)
-		r.bare = path.mounts.hosts.isBare()
-		if path.isReadOnlyForAll() {
-			r.fileSystem = fileSystem{} // nobody can fill it, and images are full by design
+		r.bare = path.mounts.isBare()
+		if path.mounts.own.superReadOnly {
+			r.fileSystem = fileSystem{} // nobody can fill it, by any mount, and images are full by design
 		}
 	}
 	p.countOnce(s.paths)

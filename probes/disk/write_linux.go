@@ -32,10 +32,6 @@ type writer struct {
 	health    health
 }
 
-func newWriter(h probes.Host, w Write) *writer {
-	return &writer{Write: w, write: newTestFile(h, w.Directory).write}
-}
-
 // start begins a write if one is due and no earlier one is out. A write that has
 // come back since the last sample is the result of this one. matters says that the
 // last result may not hold any more.
