@@ -344,7 +344,11 @@ func (l *loop) newProbe(c config.Condition) probes.Probe {
 	if r, isReported := c.Section.(*config.Reported); isReported {
 		return l.reported.Probe(reported.Options{Type: r.Type, BadStatus: r.BadStatus, StaleAfter: r.StaleAfter.Duration})
 	}
-	return l.fleet.Among(l.NewProbe(c))
+	p := l.NewProbe(c)
+	if network, isNetwork := p.(fleet.Joiner); isNetwork {
+		network.Join(l.fleet)
+	}
+	return p
 }
 
 // startProbe starts the probe of a condition, in place of that which runs.

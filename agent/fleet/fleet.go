@@ -98,6 +98,11 @@ func New(o Options) *Fleet {
 	return f
 }
 
+// Joiner is a probe whose samples depend on the hosts around its own.
+type Joiner interface{ Join(cluster verdict.Cluster) }
+
+var _ verdict.Cluster = (*Fleet)(nil)
+
 // Alone returns a fleet of one agent.
 func Alone() *Fleet { return New(Options{}) }
 

@@ -50,8 +50,12 @@ type Surroundings struct {
 	Suspected bool
 }
 
-// Consult tells the fleet of a verdict, and returns the Standings that it asks for; nil: there are none.
-type Consult func(context.Context, *Verdict) []Standing
+// Cluster is what a host knows of the others.
+type Cluster interface {
+	Surroundings() Surroundings
+	// Consult takes in a verdict, and returns the Standings that it asks for; nil: there are none.
+	Consult(context.Context, *Verdict) []Standing
+}
 
 // Standing is what a Node says of itself, in the API server.
 type Standing struct {
