@@ -88,7 +88,6 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	r := p.round(ctx, p.cluster.Surroundings())
 	ended := ctx.Err() != nil // the agent ends, or stood still
 	r.Late = r.Late || ended
-	p.newest = r
 	found := p.evaluator.Next(r)
 	if !ended {
 		if r.Standings = p.cluster.Consult(ctx, &found); r.Standings != nil {

@@ -53,13 +53,9 @@ type Evaluator struct {
 
 // NewEvaluator returns one of rounds that come each period. seed, of each host its own, chooses whom to ask about.
 func NewEvaluator(period time.Duration, seed uint64) *Evaluator {
-	return newEvaluator(period, rand.New(rand.NewPCG(seed, 0)))
-}
-
-func newEvaluator(period time.Duration, random *rand.Rand) *Evaluator {
 	e := &Evaluator{
-		seen: map[Class]bool{}, relatives: [3]*relative{{}, {}, {}}, loss: &loss{peers: map[string]hearsay{}}, hole: &hole{},
-		suspicion: suspicion{period: period, random: random},
+		seen: map[Class]bool{}, relatives: [3]*relative{{}, {}, {}}, loss: &loss{peers: map[string]hearsay{}}, hole: &hole{before: map[string]int{}},
+		suspicion: suspicion{period: period, random: rand.New(rand.NewPCG(seed, 0))},
 	}
 	e.comparisons = []comparison{e.relatives[0], e.relatives[1], e.relatives[2], e.loss, e.hole}
 	for i, shape := range shapes(period) {
@@ -71,7 +67,7 @@ func newEvaluator(period time.Duration, random *rand.Rand) *Evaluator {
 // Next takes in a round and says what the rounds so far mean.
 func (e *Evaluator) Next(r Round) Verdict {
 	if r.AfterGap {
-		*e = *newEvaluator(e.suspicion.period, e.suspicion.random)
+		*e = *NewEvaluator(e.suspicion.period, e.suspicion.random.Uint64())
 	}
 	e.take(&r)
 	return e.verdict(&r)
