@@ -76,7 +76,6 @@ type Fleet struct {
 	zones       map[string]string    // of the peers, by Node
 	agentsAt    map[netip.Addr]bool  // the addresses of all agents whose slices were read
 	maintenance []string             // types of Node conditions by which a Node is under maintenance
-	noted       map[string]noted     // Leases, by the name of the Node
 	unread      map[string]bool      // lists by whether the last try to read them failed
 	own         verdict.Answer       // to the peers
 	classes     map[verdict.Class]bool

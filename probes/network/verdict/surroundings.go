@@ -3,6 +3,7 @@ package verdict
 import (
 	"context"
 	"net/netip"
+	"time"
 
 	"github.com/taintlet/taintlet/probes"
 )
@@ -61,15 +62,18 @@ type Cluster interface {
 type Standing struct {
 	Node string
 	// Excuse says in a few words why the Node does not count; empty: it counts. A Node does not
-	// count if it is not ready or about to be removed, if its Lease was not renewed since it was
-	// noted, or if it is cordoned and its Lease is not known to be renewed.
+	// count if it is not ready or about to be removed, or if it is Cordoned or Maintained.
 	Excuse string
-	// LeaseKnown: the Node's Lease was renewed, or long enough not renewed, since it
-	// was noted. A Node without power is Ready for most of a minute.
-	LeaseKnown bool
+	// Renewed is when its Lease was renewed, by its own clock; the zero value: not known or not
+	// read. A Node without power is Ready for most of a minute.
+	Renewed time.Time
 	// Suspects: its agent says that it suspects itself, or that its network is Degraded.
 	Suspects bool
 }
+
+// Excuses of Nodes whose Leases are read. A Cordoned Node is about to be drained and its host switched
+// off, and a Maintained one is being drained or repaired.
+const Cordoned, Maintained = "is cordoned", "is under maintenance"
 
 // Answer is what an agent answers to GET /peer, as JSON. Fields are only ever
 // added within a version.

@@ -17,7 +17,7 @@ type Verdict struct {
 	Round Round
 	// Own is what this host answers its peers, but for the levels.
 	Own Answer
-	// Note names the Nodes whose Leases are to be read now, since they may be asked about later.
+	// Note names the Nodes whose Leases alone are to be read now, since they may be asked about later.
 	Note []string
 	// Ask names the Nodes whose Standings are needed now. It stays until Answered is called.
 	Ask []string
@@ -73,7 +73,7 @@ func (e *Evaluator) Next(r Round) Verdict {
 	return e.verdict(&r)
 }
 
-// Answered takes in the Standings that the verdict of this round asked for.
+// Answered takes in the Standings that the verdict of this round asked for, or would have noted.
 func (e *Evaluator) Answered(r Round) Verdict {
 	e.suspicion.answered(&r)
 	return e.verdict(&r)
