@@ -35,7 +35,7 @@ const (
 var errNotNow = errors.New("the API server is not asked now")
 
 // Consult takes in the verdict on a round, asks the API server what it needs, and returns the
-// Standings; nil: none are asked for, or there was no answer. What it would have noted has Leases
+// Standings; nil: none are asked for, or there was no answer. What it wants noted has Leases
 // alone. A host whose note fails waits longer.
 //
 // This is asked between a round and its sample. An answer before the next round would come 2 to 4 s

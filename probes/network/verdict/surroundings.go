@@ -73,7 +73,10 @@ type Standing struct {
 
 // Excuses of Nodes whose Leases are read. A Cordoned Node is about to be drained and its host switched
 // off, and a Maintained one is being drained or repaired.
-const Cordoned, Maintained = "is cordoned", "is under maintenance"
+const (
+	Cordoned   = "is cordoned"
+	Maintained = "is under maintenance"
+)
 
 // Answer is what an agent answers to GET /peer, as JSON. Fields are only ever
 // added within a version.

@@ -161,16 +161,18 @@ func (s *suspicion) draw(peers []PeerResult, most int) []string {
 	return nodes[:min(most, len(nodes))]
 }
 
-// answered adds when the noted Leases were renewed, or the published states of the queried Nodes. After the short wait, other hosts may
+// note adds when the Leases were renewed that were to be noted.
+func (s *suspicion) note(standings []Standing) {
+	for _, standing := range standings {
+		s.leases[standing.Node] = standing.Renewed
+	}
+}
+
+// answered adds the published states of the queried Nodes. After the short wait, other hosts may
 // not have had the time to suspect themselves. So none of them may suspect itself, and more than
 // half of the Nodes whose Leases were noted must be known to be alive. Otherwise the host continues
 // to wait: for Leases that may still be renewed, or for the end of the long wait.
 func (s *suspicion) answered(r *Round) {
-	if s.notedAt.Equal(r.At) {
-		for _, standing := range r.Standings {
-			s.leases[standing.Node] = standing.Renewed
-		}
-	}
 	if len(s.ask) == 0 {
 		return
 	}
@@ -220,27 +222,32 @@ func (s *suspicion) renews(standing *Standing, now time.Time) (renews, isKnown b
 	return renews, renews || now.Sub(s.notedAt) >= leaseTells
 }
 
-// countStandings counts the queried Nodes that answered, by their published state and their Leases. If a
-// cordoned Node renews its Lease, its host is there: it may be cordoned for days. If any Lease is
-// known, a Node whose Lease was noted and is not known does not count: it may be without power, and
-// still Ready for minutes. excused holds the Nodes that do not count.
+// excuse says why a Node does not count, and whether its Lease is known. If a cordoned Node renews its
+// Lease, its host is there: it may be cordoned for days. If any Lease is known, a Node whose Lease was
+// noted and is not known does not count: it may be without power, and still Ready for minutes.
+func (s *suspicion) excuse(standing *Standing, now time.Time, anyKnown bool) (excuse string, isKnown bool) {
+	renews, isKnown := s.renews(standing, now)
+	switch excuse = standing.Excuse; {
+	case isKnown && !renews && excuse != Maintained:
+		excuse = "does not renew its Lease"
+	case renews && excuse == Cordoned:
+		excuse = ""
+	case excuse == "" && !standing.Suspects && !isKnown && anyKnown && slices.Contains(s.noted, standing.Node):
+		excuse = "its Lease is not known"
+	}
+	return excuse, isKnown
+}
+
+// countStandings counts the queried Nodes that answered. excused holds the Nodes that do not count.
 func (s *suspicion) countStandings(r *Round) (c census, excused map[string]bool) {
 	anyKnown := slices.ContainsFunc(r.Standings, func(one Standing) bool { _, isKnown := s.renews(&one, r.At); return isKnown })
 	excused = map[string]bool{}
 	for _, standing := range r.Standings {
-		node, excuse := standing.Node, standing.Excuse
+		node := standing.Node
 		if !slices.Contains(s.ask, node) {
 			continue
 		}
-		renews, isKnown := s.renews(&standing, r.At)
-		switch {
-		case isKnown && !renews && excuse != Maintained:
-			excuse = "does not renew its Lease"
-		case renews && excuse == Cordoned:
-			excuse = ""
-		case excuse == "" && !standing.Suspects && !isKnown && anyKnown && slices.Contains(s.noted, node):
-			excuse = "its Lease is not known"
-		}
+		excuse, isKnown := s.excuse(&standing, r.At, anyKnown)
 		if excuse != "" {
 			excused[node] = true
 			c.excused = append(c.excused, node+" "+excuse)

@@ -73,9 +73,13 @@ func (e *Evaluator) Next(r Round) Verdict {
 	return e.verdict(&r)
 }
 
-// Answered takes in the Standings that the verdict of this round asked for, or would have noted.
+// Answered takes in the Standings that the verdict of this round asked for, or wanted to be noted.
 func (e *Evaluator) Answered(r Round) Verdict {
-	e.suspicion.answered(&r)
+	if s := &e.suspicion; s.notedAt.Equal(r.At) {
+		s.note(r.Standings)
+	} else {
+		s.answered(&r)
+	}
 	return e.verdict(&r)
 }
 
