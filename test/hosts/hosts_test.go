@@ -41,6 +41,8 @@ func releases() []hosts.Release {
 	return []hosts.Release{
 		{Name: "bookworm"},
 		{Name: "trixie"},
+		// The kubelet needs a newer containerd than bullseye's.
+		{Name: "bullseye", Userland: "bookworm", Arguments: "systemd.unified_cgroup_hierarchy=0"},
 	}
 }
 

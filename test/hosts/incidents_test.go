@@ -96,6 +96,10 @@ func unit(name, program, arguments string) string {
 
 const fillDisk = `fallocate -l $(( ($(stat -f -c '%a * %S' /var/lib/kubelet)) * 96 / 100 )) /var/lib/kubelet/ballast && sync`
 
+// fillQuota gives the kubelet's folder a project of which 4 % are left, and the disk has more.
+const fillQuota = `fallocate -l 100M /var/lib/kubelet/ballast; chattr -R -f -p 7 +P /var/lib/kubelet || true
+setquota -P 7 0 $(( $(du -skx /var/lib/kubelet | cut -f1) * 104 / 100 )) 0 0 /var/lib/state`
+
 // replaceDisk puts another target of the device mapper below the file system of kubelet and
 // containerd, and writes to it.
 func replaceDisk(target string) string {
@@ -156,6 +160,13 @@ func incidents() []incident {
 			want: full, lasts: 40 * time.Second, kubelet: corev1.NodeDiskPressure, end: "rm -f /var/lib/kubelet/ballast",
 		},
 		{
+			name: "the project quota of the kubelet's folder is used up", start: fillQuota,
+			want: want{
+				condition: "HostDiskPressure", taint: diskTaint, reasons: []string{"SpaceLow"}, words: []string{"kubelet", "/dev/mapper/state"}, not: full.not,
+			},
+			lasts: 40 * time.Second, kubelet: corev1.NodeDiskPressure, end: "setquota -P 7 0 0 0 0 /var/lib/state; rm -f /var/lib/kubelet/ballast",
+		},
+		{
 			name: "a systemd unit takes memory", start: unit("hog", holdMemory, "75"),
 			want: memoryOf("hog.service"), lasts: 40 * time.Second, kubelet: corev1.NodeMemoryPressure, end: "systemctl stop hog",
 		},
@@ -169,6 +180,11 @@ func incidents() []incident {
 		{
 			name: "the cable is out for a minute", do: func(_ context.Context, h *hosts.Host) error { return h.SetCable(false) },
 			lasts: 70 * time.Second, kubelet: corev1.NodeReady, undo: func(_ context.Context, h *hosts.Host) error { return h.SetCable(true) },
+		},
+		{
+			// Without peers that are healthy, nothing shows that the fault is this host's.
+			name: "packets of more than 1200 bytes are lost", start: "iptables -I OUTPUT -o eth0 -m length --length 1201:65535 -j DROP",
+			lasts: time.Minute, end: "iptables -D OUTPUT -o eth0 -m length --length 1201:65535 -j DROP",
 		},
 		{
 			name: "the machine stands still for 10 s", do: standStill(10 * time.Second), lasts: 40 * time.Second,

@@ -16,10 +16,10 @@ const tableEnv = "TAINTLET_HOSTS_TABLE"
 
 const tableHead = `# Real hosts
 
-This page is written by ` + "`make hosts`" + `. Each machine is a virtual machine with Debian's kernel, systemd and containerd, control groups v2, and a
-kubelet with its default thresholds. taintlet runs from the image and the manifests as shipped. Only the times until taintlet and the kubelet
-clear are shorter, so that the incidents can follow one another. QEMU emulates the machines, on two shared processors: everything takes several
-times longer than on a real host. Compare the two columns of seconds with each other, not with a clock.
+This page is written by ` + "`make hosts`" + `. Each machine is a virtual machine with Debian's kernel, systemd and containerd, and a kubelet
+with its default thresholds. Control groups are v2, on Linux 5.10 v1. taintlet runs from the image and the manifests as shipped. Only the times
+until taintlet and the kubelet clear are shorter, so that the incidents can follow one another. QEMU emulates the machines, on two shared
+processors: everything takes several times longer than on a real host. Compare the two columns of seconds with each other, not with a clock.
 
 After each incident, the run waits until the Node is healthy and has no taint.
 
@@ -54,7 +54,7 @@ func (t *table) add(kernel, incident string, r result) {
 		said = "**Not as demanded.** " + said
 	}
 	key := fmt.Sprintf("| %s | %s |", kernel, incident)
-	row := fmt.Sprintf("%s %s | %s | %s | %s |\n", key, seconds(r.taintlet), seconds(r.kubelet), said, t.origin.Date)
+	row := fmt.Sprintf("%s %s | %s | %s | %s |\n", key, seconds(r.taintlet), seconds(r.kubelet), said, t.origin.Date+", "+t.origin.Commit)
 	if i := slices.IndexFunc(t.rows, func(row string) bool { return strings.HasPrefix(row, key) }); i >= 0 {
 		t.rows[i] = row
 		return
