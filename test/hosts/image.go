@@ -1,6 +1,6 @@
 // Package hosts starts virtual machines that are Nodes of a control plane of
-// test/cluster: Debian with its own kernel, systemd, control groups v2 and containerd, a real
-// kubelet, and taintlet as it is shipped. QEMU emulates the processors, so that it runs
+// test/cluster: Debian with its own kernel, systemd and containerd, a real kubelet, and
+// taintlet as it is shipped. QEMU emulates the processors, so that it runs
 // where machines cannot be nested, several times slower than a host.
 package hosts
 

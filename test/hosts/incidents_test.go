@@ -96,9 +96,9 @@ func unit(name, program, arguments string) string {
 
 const fillDisk = `fallocate -l $(( ($(stat -f -c '%a * %S' /var/lib/kubelet)) * 96 / 100 )) /var/lib/kubelet/ballast && sync`
 
-// fillQuota gives the kubelet's folder a project of which 4 % are left, and the disk has more.
+// fillQuota gives the kubelet's folder a project whose quota is used up. The disk has space left.
 const fillQuota = `fallocate -l 100M /var/lib/kubelet/ballast; chattr -R -f -p 7 +P /var/lib/kubelet || true
-setquota -P 7 0 $(( $(du -skx /var/lib/kubelet | cut -f1) * 104 / 100 )) 0 0 /var/lib/state`
+setquota -P 7 0 $(du -skx /var/lib/kubelet | cut -f1) 0 0 /var/lib/state`
 
 // replaceDisk puts another target of the device mapper below the file system of kubelet and
 // containerd, and writes to it.
@@ -162,7 +162,7 @@ func incidents() []incident {
 		{
 			name: "the project quota of the kubelet's folder is used up", start: fillQuota,
 			want: want{
-				condition: "HostDiskPressure", taint: diskTaint, reasons: []string{"SpaceLow"}, words: []string{"kubelet", "/dev/mapper/state"}, not: full.not,
+				condition: "HostDiskPressure", taint: diskTaint, reasons: []string{"WriteNoSpace"}, words: []string{"/dev/mapper/state", "quota"}, not: full.not,
 			},
 			lasts: 40 * time.Second, kubelet: corev1.NodeDiskPressure, end: "setquota -P 7 0 0 0 0 /var/lib/state; rm -f /var/lib/kubelet/ballast",
 		},
