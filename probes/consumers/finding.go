@@ -87,10 +87,10 @@ func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
 		}
 	}
 	// Forked processes share pages, which count in each of them. So a group took at most what
-	// the host lost, and holds at most what it has.
+	// the host lost, and holds at most what is in use.
 	most := Consumer{Took: math.Inf(1), Holds: math.Inf(1)}
 	if r == Memory {
-		most = Consumer{Took: max(0, b.host.Left-host.Left), Holds: host.Total}
+		most = Consumer{Took: max(0, b.host.Left-host.Left), Holds: host.Total - host.Left}
 	}
 	f.Largest = largest.told(r, now, most)
 	if r == Memory {

@@ -185,7 +185,7 @@ func judge(t *testing.T, h *hosts.Host, began time.Time, w want) (words string, 
 			t.Errorf("%q is in %s: %s", part, condition.Reason, condition.Message)
 		}
 	}
-	if held := regexp.MustCompile(`(?:took|has)[a-z ]* (?:[3-9]|\d\d)(?:\.\d+)? [GT]iB`).FindString(condition.Message); held != "" {
+	if held := regexp.MustCompile(`(?:took|has)[a-z ]* (?:2\.[4-9]|[3-9]|\d\d)[\d.]* [GT]iB`).FindString(condition.Message); held != "" {
 		t.Errorf("%q is more than the machine has: %s", held, condition.Message)
 	}
 	if w.within > 0 && after > w.within {
