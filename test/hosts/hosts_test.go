@@ -200,9 +200,7 @@ func toldByEventAndStatus(t *testing.T, h *hosts.Host, began time.Time, w want) 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if _, err := h.Cluster.WaitEvent(ctx, "Node", hosts.NodeName, string(w.condition)+"Degraded", func(event *corev1.Event) bool {
-		return !event.LastTimestamp.Time.Before(began.Truncate(time.Second)) && strings.Contains(event.Message, w.taint)
-	}); err != nil {
+	if err := waitEvent(ctx, h, began, w); err != nil {
 		t.Error(err)
 	}
 	status, err := process.Output(ctx, t.TempDir(), nil, plugin.Path(t), "status", "--kubeconfig="+cluster.Kubeconfig(t, h.Cluster.Admin()))
@@ -211,6 +209,14 @@ func toldByEventAndStatus(t *testing.T, h *hosts.Host, began time.Time, w want) 
 			t.Errorf("%q is not in the status: %v\n%s", part, err, status)
 		}
 	}
+}
+
+// waitEvent returns when an Event since then tells of the taint.
+func waitEvent(ctx context.Context, h *hosts.Host, since time.Time, w want) error {
+	_, err := h.Cluster.WaitEvent(ctx, "Node", hosts.NodeName, string(w.condition)+"Degraded", func(event *corev1.Event) bool {
+		return !event.LastTimestamp.Time.Before(since.Truncate(time.Second)) && strings.Contains(event.Message, w.taint)
+	})
+	return err
 }
 
 const (

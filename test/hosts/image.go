@@ -98,14 +98,16 @@ func (i image) make(ctx context.Context, folder string, release Release) error {
 	if err := writeGuest(files); err != nil {
 		return err
 	}
-	arguments := []string{
-		"--variant=minbase", "--include=" + strings.Join(append(packages(), "linux-image-amd64/"+release.Name), ","),
-		"--customize-hook=cp -r " + files + "/. $1/ && mkdir -p $1/cargo && chroot $1 systemctl enable " + units,
-		cmp.Or(release.Userland, release.Name), root, mirror + release.Name + " main",
-	}
+	kernel, sources := "linux-image-amd64", []string(nil) // mmdebstrap's, with security updates
 	if release.Userland != "" {
-		arguments = append(arguments, mirror+release.Userland+" main")
+		kernel += "/" + release.Name
+		sources = []string{mirror + release.Userland + " main", mirror + release.Name + " main"}
 	}
+	arguments := append([]string{
+		"--variant=minbase", "--include=" + strings.Join(append(packages(), kernel), ","),
+		"--customize-hook=cp -r " + files + "/. $1/ && mkdir -p $1/cargo && chroot $1 systemctl enable " + units,
+		cmp.Or(release.Userland, release.Name), root,
+	}, sources...)
 	if _, err := process.Output(ctx, folder, nil, "mmdebstrap", arguments...); err != nil {
 		return err
 	}

@@ -194,11 +194,11 @@ func incidents() []incident {
 		},
 		{
 			name: "the agent is killed while a unit holds the memory", start: unit("hog", holdMemory, "75"),
-			do:   taintedThen(memoryTaint, script(killAgent(killed))),
+			do:   taintedThen(memory, script(killAgent(killed))),
 			want: memory, lasts: 10 * time.Second, restarts: true, end: "systemctl stop hog",
 		},
 		{
-			name: "a crash of the kernel while the kubelet's disk is full", start: fillDisk, do: taintedThen(diskTaint, reboot),
+			name: "a crash of the kernel while the kubelet's disk is full", start: fillDisk, do: taintedThen(full, reboot),
 			want: full, restarts: true, end: "rm -f /var/lib/kubelet/ballast",
 		},
 		{
@@ -236,7 +236,7 @@ func incidents() []incident {
 		},
 		{
 			name: "the OOM killer takes the agent while a unit holds the memory", start: unit("hog", holdMemory, "75"),
-			do:   taintedThen(memoryTaint, script(killAgent(killedByKernel))),
+			do:   taintedThen(memory, script(killAgent(killedByKernel))),
 			want: memory, lasts: 10 * time.Second, restarts: true, end: "systemctl stop hog",
 		},
 		{
@@ -270,7 +270,7 @@ func incidents() []incident {
 		},
 		{
 			name: "the clock is set an hour ahead and back while a unit holds the memory", start: unit("hog", holdMemory, "75"),
-			do:   taintedThen(memoryTaint, script("date -s '+1 hour'")),
+			do:   taintedThen(memory, script("date -s '+1 hour'")),
 			want: memory, lasts: 20 * time.Second, end: "systemctl stop hog; " + rightClock,
 		},
 		{
@@ -331,10 +331,15 @@ func giveMemory(ctx context.Context, h *hosts.Host) error {
 	return h.Cluster.Client().CoreV1().Pods(metav1.NamespaceDefault).Delete(ctx, "hog", *metav1.NewDeleteOptions(0))
 }
 
-// taintedThen does something while the Node has the taint.
-func taintedThen(taint string, do func(context.Context, *hosts.Host) error) func(context.Context, *hosts.Host) error {
+// taintedThen does something while the Node has the taint, after its Event: an agent that is killed
+// has no time to send it.
+func taintedThen(w want, do func(context.Context, *hosts.Host) error) func(context.Context, *hosts.Host) error {
 	return func(ctx context.Context, h *hosts.Host) error {
-		if _, err := h.Nodes.Wait(ctx, time.Now(), "the Node has "+taint, hasTaint(taint)); err != nil {
+		began := time.Now()
+		if _, err := h.Nodes.Wait(ctx, began, "the Node has "+w.taint, hasTaint(w.taint)); err != nil {
+			return err
+		}
+		if err := waitEvent(ctx, h, began.Add(-time.Minute), w); err != nil { // the taint may be older
 			return err
 		}
 		return do(ctx, h)

@@ -53,13 +53,19 @@ func (t *table) add(kernel, incident string, r result) {
 	if !r.right {
 		said = "**Not as demanded.** " + said
 	}
-	key := fmt.Sprintf("| %s | %s |", kernel, incident)
-	row := fmt.Sprintf("%s %s | %s | %s | %s |\n", key, seconds(r.taintlet), seconds(r.kubelet), said, t.origin.Date+", "+t.origin.Commit)
-	if i := slices.IndexFunc(t.rows, func(row string) bool { return strings.HasPrefix(row, key) }); i >= 0 {
+	row := fmt.Sprintf("| %s | %s | %s | %s | %s | %s |\n", kernel, incident, seconds(r.taintlet), seconds(r.kubelet), said, t.origin.Date+", "+t.origin.Commit)
+	if i := slices.IndexFunc(t.rows, func(other string) bool { return rowKey(other) == rowKey(row) }); i >= 0 {
 		t.rows[i] = row
 		return
 	}
 	t.rows = append(t.rows, row)
+}
+
+// rowKey tells rows apart: the incident and the first two numbers of the kernel, of which there are updates.
+func rowKey(row string) [3]string {
+	cells := strings.SplitN(row, " | ", 3)
+	numbers := strings.SplitN(cells[0], ".", 3)
+	return [3]string{numbers[0], numbers[1], cells[1]}
 }
 
 // seconds are those from the start of the incident; without any, the condition never came
