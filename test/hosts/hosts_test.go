@@ -325,14 +325,14 @@ func wait(t *testing.T, h *hosts.Host, since time.Time, what string, holds func(
 	return version
 }
 
-// rescue shows what the agent said and reboots the machine, so that the next incident
+// rescue shows what the agent said, and where in the kernel it waits, and reboots the machine, so that the next incident
 // finds a healthy Node.
 func rescue(t *testing.T, h *hosts.Host) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
 	_ = h.SetCable(true)
-	logs, err := h.Run(ctx, "tail -n 30 /var/log/pods/taintlet-system*/*/*.log; journalctl --no-pager -n 40 -p warning; journalctl --no-pager -n 20 -u containerd; "+mendDisk+"; rm -f /var/lib/kubelet/ballast")
+	logs, err := h.Run(ctx, "tail -n 30 /var/log/pods/taintlet-system*/*/*.log; grep -s . /proc/$(pidof taintlet)/task/*/stack; journalctl --no-pager -n 40 -p warning; journalctl --no-pager -n 20 -u containerd; "+mendDisk+"; rm -f /var/lib/kubelet/ballast")
 	t.Logf("the agent's log: %v\n%s", err, logs)
 	if err := reboot(ctx, h); err != nil {
 		t.Logf("reboot: %v", err)
