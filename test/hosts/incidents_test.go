@@ -98,7 +98,7 @@ const fillDisk = `fallocate -l $(( ($(stat -f -c '%a * %S' /var/lib/kubelet)) * 
 
 // fillQuota gives the kubelet's folder a project whose quota is used up. The disk has space left.
 const fillQuota = `fallocate -l 100M /var/lib/kubelet/ballast; chattr -R -f -p 7 +P /var/lib/kubelet || true
-setquota -P 7 0 $(du -skx /var/lib/kubelet | cut -f1) 0 0 /var/lib/state`
+setquota -P 7 0 1024 0 0 /var/lib/state`
 
 // replaceDisk puts another target of the device mapper below the file system of kubelet and
 // containerd, and writes to it.

@@ -1,6 +1,7 @@
 package hosts_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -51,7 +52,7 @@ func readTable(t *testing.T) *table {
 func (t *table) add(kernel, incident string, r result) {
 	said := r.words
 	if !r.right {
-		said = "**Not as demanded.** " + said
+		said = "**Not as demanded.** " + cmp.Or(said, "the taint, or what it has to say, did not come")
 	}
 	row := fmt.Sprintf("| %s | %s | %s | %s | %s | %s |\n", kernel, incident, seconds(r.taintlet), seconds(r.kubelet), said, t.origin.Date+", "+t.origin.Commit)
 	if i := slices.IndexFunc(t.rows, func(other string) bool { return rowKey(other) == rowKey(row) }); i >= 0 {
