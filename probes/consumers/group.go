@@ -143,18 +143,14 @@ func isUID(text string) bool {
 // PodsIn returns the UIDs of the pods that a text names, each once, in their order. Anybody
 // may have written the text.
 func PodsIn(text string) (uids []string) {
-	for {
-		_, rest, found := strings.Cut(text, podPrefix)
-		if !found {
-			return uids
-		}
-		text = rest
+	for _, rest := range strings.Split(text, podPrefix)[1:] {
 		uid, _, _ := strings.Cut(rest, " ")
 		uid = strings.TrimRight(uid, ",;:")
 		if isUID(uid) && !slices.Contains(uids, uid) {
 			uids = append(uids, uid)
 		}
 	}
+	return uids
 }
 
 // maxName is the longest name of a group in a message, in bytes. The name of a control group can

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/taintlet/taintlet/probes/hostfile"
@@ -53,13 +54,8 @@ func (m *mountReader) renew(ctx context.Context, wanted []wantedMount) (found []
 		return mountAnswer{wanted, found, time.Since(begin)}
 	})
 	answer, ok := m.call.WaitOnce(ctx)
-	if !ok {
+	if !ok || !slices.EqualFunc(answer.wanted, wanted, wantedMount.isOf) {
 		return nil, false
-	}
-	for i := range wanted {
-		if !answer.wanted[i].isOf(wanted[i]) {
-			return nil, false
-		}
 	}
 	m.at, m.took, m.matter = time.Now(), answer.took, false
 	return answer.found, true
