@@ -2,7 +2,6 @@ package disk
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/taintlet/taintlet/probes/hostfile"
@@ -22,9 +21,8 @@ type mountReader struct {
 
 // mountAnswer is what one reading found.
 type mountAnswer struct {
-	wanted []wantedMount
-	found  []pathMounts
-	took   time.Duration
+	found []pathMounts
+	took  time.Duration
 }
 
 const (
@@ -45,16 +43,19 @@ func (m *mountReader) isDue() bool {
 	return m.matter || m.at.IsZero() || time.Since(m.at) >= min(max(m.took*mountsShare, mountsEvery), mountsSeldom)
 }
 
-// renew reads the mounts. ok is false where there is no answer, or one to an earlier
-// question.
+// renew reads the mounts. ok is false where there is no answer. That of an earlier reading is
+// dropped, because the paths may have other mounts now.
 func (m *mountReader) renew(ctx context.Context, wanted []wantedMount) (found []pathMounts, ok bool) {
-	m.call.Start(func() mountAnswer {
+	isNew := m.call.Start(func() mountAnswer {
 		begin := time.Now()
 		found := m.read(wanted)
-		return mountAnswer{wanted, found, time.Since(begin)}
+		return mountAnswer{found, time.Since(begin)}
 	})
-	answer, ok := m.call.WaitOnce(ctx)
-	if !ok || !slices.EqualFunc(answer.wanted, wanted, wantedMount.isOf) {
+	if !isNew {
+		return nil, false
+	}
+	answer, ok := m.call.Wait(ctx)
+	if !ok {
 		return nil, false
 	}
 	m.at, m.took, m.matter = time.Now(), answer.took, false

@@ -47,11 +47,6 @@ type wantedMount struct {
 	point string
 }
 
-// isOf says that another wantedMount is of the same path on the same mount.
-func (w wantedMount) isOf(other wantedMount) bool {
-	return w.path == other.path && w.mountID == other.mountID && w.device == other.device
-}
-
 // mountsOf finds the mounts under the paths. A mount that cannot be found is the
 // zero mount. What is known stays where mountinfo cannot be read.
 //

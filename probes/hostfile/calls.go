@@ -17,13 +17,13 @@ type SoleCall[T any] struct {
 
 // Start calls f on a new goroutine, unless an earlier call has not returned. If an earlier call
 // returned after its caller had stopped waiting, Start drops that outdated answer.
-func (c *SoleCall[T]) Start(f func() T) {
+func (c *SoleCall[T]) Start(f func() T) (isNew bool) {
 	if c.answer != nil {
 		select {
 		case <-c.answer:
 		default:
 			c.isOld = true
-			return
+			return false
 		}
 	}
 	answer := make(chan T, 1) // room for one, so that f's goroutine ends even if nobody waits
@@ -32,6 +32,7 @@ func (c *SoleCall[T]) Start(f func() T) {
 		c.silentSince = time.Now()
 	}
 	go func() { answer <- f() }()
+	return true
 }
 
 // Wait waits for the answer of the call that is out. ok is false when the
