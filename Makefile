@@ -200,8 +200,8 @@ command-line: ## docs/command-line.md from the verbs and their flags
 	go test ./cmd/kubectl-taintlet -run TestCommandLineIsDocumented -update
 
 .PHONY: terminal-pictures
-terminal-pictures: ## taintlet once --watch and kubectl taintlet status on a terminal as pictures in docs/images
-	go test ./cmd/taintlet ./cmd/kubectl-taintlet -count 1 -run 'TestRecordedWatch|TestTerminalPictures' -update
+terminal-pictures: ## kubectl taintlet status on a terminal as a picture in docs/images
+	go test ./cmd/kubectl-taintlet -count 1 -run TestTerminalPictures -update
 
 .PHONY: manifests
 manifests: ## deploy/taintlet.yaml and deploy/keep.yaml from the Helm chart, and the chart's list of bounds from the agent's

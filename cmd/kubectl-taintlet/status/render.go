@@ -12,17 +12,8 @@ import (
 type Format struct {
 	Wide      bool
 	NoHeaders bool
-	// Columns is how many there are; 0: any number. Rows is the same of lines.
-	Columns, Rows int
-	// Colours: levels are shown in colours.
-	Colours bool
-}
-
-func (f Format) paint(text string, colour terminal.Colour) string {
-	if !f.Colours {
-		return text
-	}
-	return colour.Paint(text)
+	// Columns is how many there are; 0: any number.
+	Columns int
 }
 
 // The longest texts of a Node that are kept, in bytes. Accounts that may write a Node can write
@@ -39,7 +30,7 @@ const (
 func (r Report) Lines(f Format) []string {
 	table := r.table(f)
 	if f.NoHeaders {
-		return bounded(table, f)
+		return table
 	}
 	var lines []string
 	about := append([]string{r.Summary.String()}, r.Installed...)
@@ -58,15 +49,7 @@ func (r Report) Lines(f Format) []string {
 			lines = append(append(lines, ""), part...)
 		}
 	}
-	return bounded(lines, f)
-}
-
-func bounded(lines []string, f Format) []string {
-	if f.Rows == 0 || len(lines) <= f.Rows {
-		return lines
-	}
-	left := len(lines) - f.Rows + 1
-	return append(lines[:f.Rows-1:f.Rows-1], fmt.Sprintf("… and %s more", terminal.Count(left, "line")))
+	return lines
 }
 
 // String is the line about the whole fleet.
@@ -110,7 +93,7 @@ func (r Report) cards(f Format) (lines []string) {
 		if len(lines) > 0 {
 			lines = append(lines, "")
 		}
-		lines = append(lines, f.paint(n.Name+": "+string(n.State), colourOfLevel(string(n.State))))
+		lines = append(lines, n.Name+": "+string(n.State))
 		add("agent", strings.Join(n.AgentPods, "; "))
 		if n.LastSign != nil {
 			add("last sign", terminal.With(ago(r.Time, *n.LastSign), ", by the agent ", n.Agent))
@@ -142,14 +125,8 @@ func (r Report) findingLines(f Format) []string {
 		case count > maxOfACode:
 			continue
 		}
-		mark, colour := "‼", terminal.Yellow
-		if p.Severity == Failure {
-			mark, colour = "×", terminal.Red
-		}
-		text := terminal.With(string(p.Code), " ", p.Node) + ": " + p.Text
-		wrapped := terminal.Wrap(text, "  ", "  ", f.Columns)
-		wrapped[0] = f.paint(mark, colour) + wrapped[0][1:]
-		lines = append(lines, wrapped...)
+		mark := map[Severity]string{Failure: "× ", Warning: "‼ "}[p.Severity]
+		lines = append(lines, terminal.Wrap(terminal.With(string(p.Code), " ", p.Node)+": "+p.Text, mark, "  ", f.Columns)...)
 		if p.Command != "" {
 			lines = append(lines, "    "+p.Command)
 		}

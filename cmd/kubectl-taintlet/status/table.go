@@ -11,7 +11,6 @@ import (
 
 	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/cmd/terminal"
-	"github.com/taintlet/taintlet/probes"
 )
 
 // maxShown is how much of a message the narrow table shows, in bytes.
@@ -39,8 +38,8 @@ func headings() []string {
 
 // table is a row for each condition, below the headings. Columns that are empty in every row are
 // left out, unless the table is wide. A table that is wider than the screen has its messages below
-// the rows. If it is still too wide, it is written in blocks.
-func (r Report) table(f Format) []string {
+// the rows, and if it is still too wide all but its first columns.
+func (r Report) table(f Format) (lines []string) {
 	rows := [][]string{headings()}
 	for _, n := range r.Nodes {
 		rows = append(rows, n.rows(r.Time, f.Wide)...)
@@ -48,88 +47,60 @@ func (r Report) table(f Format) []string {
 	if len(rows) == 1 {
 		return nil
 	}
-	widths := make([]int, len(rows[0]))
-	var first, below []int
-	for column := range widths {
-		isFull := f.Wide
-		for i, row := range rows {
-			widths[column] = max(widths[column], utf8.RuneCountInString(row[column]))
-			isFull = isFull || i > 0 && row[column] != "-"
-		}
-		if isFull {
-			first = append(first, column)
+	var beside, below []int
+	for column := range rows[0] {
+		if f.Wide || slices.ContainsFunc(rows[1:], func(row []string) bool { return row[column] != "-" }) {
+			beside = append(beside, column)
 		}
 	}
-	for _, inLine := range []func(column int) bool{
+	for _, isBeside := range []func(column int) bool{
+		func(int) bool { return true },
 		func(column int) bool { return column != messageColumn },
 		func(column int) bool { return column <= sinceColumn || column == ageColumn },
 	} {
-		if f.Columns > 0 && width(first, widths) > f.Columns {
-			below = append(slices.DeleteFunc(slices.Clone(first), inLine), below...)
-			first = slices.DeleteFunc(first, func(column int) bool { return !inLine(column) })
+		below = append(slices.DeleteFunc(slices.Clone(beside), isBeside), below...)
+		beside = slices.DeleteFunc(beside, func(column int) bool { return !isBeside(column) })
+		if lines = terminal.Aligned(chosen(rows, beside)); f.fits(lines) {
+			break
 		}
 	}
+	table := lines[:1:1]
 	if f.NoHeaders {
-		rows = rows[1:]
+		table = nil
 	}
-	var lines []string
-	for _, row := range rows {
-		lines = append(lines, f.block(row, first, below, widths)...)
+	for i, row := range rows[1:] {
+		if line := lines[i+1]; f.fits([]string{line}) {
+			table = append(table, line)
+		} else { // long names leave no room for columns
+			table = append(table, terminal.Wrap(line, "", "  ", f.Columns)...)
+		}
+		for _, column := range below {
+			text := terminal.With(strings.ToLower(rows[0][column]), ": ", row[column])
+			if column == messageColumn {
+				text = row[column]
+			}
+			if row[column] != "-" {
+				table = append(table, terminal.Wrap(text, "    ", "    ", f.Columns)...)
+			}
+		}
 	}
-	return lines
+	return table
 }
 
-const columnGap = 2
-
-func width(columns, widths []int) int {
-	all := -columnGap
-	for _, column := range columns {
-		all += widths[column] + columnGap
+// chosen are the cells of some columns.
+func chosen(rows [][]string, columns []int) (all [][]string) {
+	for _, row := range rows {
+		var cells []string
+		for _, column := range columns {
+			cells = append(cells, row[column])
+		}
+		all = append(all, cells)
 	}
 	return all
 }
 
-func (f Format) line(row []string, columns, widths []int) string {
-	text := ""
-	for _, column := range columns {
-		cell := fmt.Sprintf("%-*s", widths[column]+columnGap, row[column])
-		if column == levelColumn {
-			cell = strings.Replace(cell, row[column], f.paint(row[column], colourOfLevel(row[column])), 1)
-		}
-		text += cell
-	}
-	return strings.TrimRight(text, " ")
-}
-
-// block is a row as a line with the first columns, and a line for each that is below.
-func (f Format) block(row []string, first, below, widths []int) []string {
-	lines := []string{f.line(row, first, widths)}
-	if slices.Equal(row, headings()) {
-		return lines
-	}
-	if f.Columns > 0 && width(first, widths) > f.Columns { // long names leave no room for columns
-		lines = terminal.Wrap(f.line(row, first, make([]int, len(widths))), "", "  ", f.Columns)
-	}
-	for _, column := range below {
-		text := row[column]
-		if text == "-" {
-			continue
-		}
-		if column != messageColumn {
-			text = strings.ToLower(headings()[column]) + ": " + text
-		}
-		lines = append(lines, terminal.Wrap(text, "    ", "    ", f.Columns)...)
-	}
-	return lines
-}
-
-func colourOfLevel(level string) terminal.Colour {
-	return map[string]terminal.Colour{
-		probes.OK.String(): terminal.Green, string(Healthy): terminal.Green,
-		probes.Degraded.String(): terminal.Yellow, string(Tainted): terminal.Yellow,
-		probes.Critical.String(): terminal.Red, string(Down): terminal.Red, string(Silent): terminal.Red,
-		probes.Unknown.String(): terminal.Magenta,
-	}[level]
+func (f Format) fits(lines []string) bool {
+	return f.Columns == 0 || !slices.ContainsFunc(lines, func(line string) bool { return utf8.RuneCountInString(line) > f.Columns })
 }
 
 func (c Condition) row(node string, now time.Time, wide bool) []string {
