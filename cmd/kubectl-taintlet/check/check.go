@@ -137,8 +137,6 @@ func groups() []group {
 				remedy: "apply the manifest or upgrade the chart again: its roles and their bindings are incomplete"},
 			{name: "bounded", whether: "whether the agents may do more than they need", ask: listed(Warning, "the agents' account may do more than it needs: %s", (*scene).exceeding), fine: "the agents may not read Secrets, nor create or delete pods and Nodes", link: "deploy/README.md#permissions",
 				remedy: "find the role binding that grants this and remove it: taintlet needs none but its own"},
-			{name: "token", whether: "whether tokens name their Node", ask: (*scene).checkToken, link: "deploy/README.md#permissions",
-				remedy: "the policies refuse every write of an agent whose token names no Node: see that the API server has the feature ServiceAccountTokenPodNodeInfo (on since 1.30)"},
 		}},
 		{"admission policies", policyChecks()},
 		{"configuration", configurationChecks()},
@@ -170,11 +168,7 @@ func clusterChecks() []check {
 
 func policyChecks() []check {
 	return []check{
-		{name: "policy-nodes", whether: "whether the policy taintlet-nodes is in force", ask: (*scene).checkNodesPolicy, link: policyLink,
-			remedy: policyRemedy},
-		{name: "policy-events", whether: "whether the policy taintlet-events is in force", ask: (*scene).checkEventsPolicy, link: policyLink,
-			remedy: policyRemedy},
-		{name: "policy-leases", whether: "whether the policy taintlet-leases is in force", ask: (*scene).checkLeasesPolicy, link: "deploy/README.md#eviction",
+		{name: "policies-refuse", whether: "whether the policies are in force", ask: (*scene).checkRefused, link: policyLink,
 			remedy: policyRemedy},
 		{name: "policies", codes: []status.Code{status.PolicyMissing, status.PolicyNotInForce}, part: installation.PartPolicies, fine: "the admission policies have their bindings", link: policyLink,
 			remedy: policyRemedy},
