@@ -106,7 +106,7 @@ exhaust: ## try all sequences of up to DEPTH=12 events on the decider, from 25 s
 ifdef MUTANTS
 	TAINTLET_MUTANTS=$(CURDIR)/test/exhaust/mutants.txt go test ./test/exhaust -count 1 -timeout 1h -v -run TestMutants | grep --line-buffered -v '^=== '
 else
-	GOMAXPROCS=1 GOGC=400 go test ./agent/decide -count 1 -timeout 2h -v -run '^TestExhaust$$' -exhaust-depth $(DEPTH) -exhaust-for $(EXHAUST_FOR) \
+	GOMAXPROCS=1 GOGC=400 GOMEMLIMIT=12GiB go test ./agent/decide -count 1 -timeout 2h -v -run '^TestExhaust$$' -exhaust-depth $(DEPTH) -exhaust-for $(EXHAUST_FOR) \
 		-exhaust-results $(CURDIR)/test/exhaust/results.txt
 endif
 
@@ -201,7 +201,7 @@ command-line: ## write docs/command-line.md from the commands and their flags
 
 .PHONY: terminal-pictures
 terminal-pictures: ## draw taintlet once --watch and kubectl taintlet status into docs/images
-	go test ./cmd/taintlet ./cmd/kubectl-taintlet -count 1 -run 'TestRecordedWatch|TestTerminalPictures' -update
+	go test ./cmd/kubectl-taintlet -count 1 -run TestTerminalPictures -update
 
 .PHONY: manifests
 manifests: ## write deploy/taintlet.yaml and deploy/keep.yaml from the Helm chart, and the chart's list of bounds from the agent's

@@ -31,7 +31,7 @@ type Recorder interface {
 // Agent is one agent for one Node. All fields but Reload and Fleet are needed.
 type Agent struct {
 	Config *config.Config
-	// Reload reads the configuration again; nil: it never changes.
+	// Reload returns what is new of the configuration, as Schema.Reloader does; nil: it never changes.
 	Reload func() (*config.Config, error)
 	// NewProbe makes the probe of a condition, and makes it again when its section changes. Package
 	// hostprobes makes the probes of a host.
@@ -60,7 +60,7 @@ func (a *Agent) Run(ctx context.Context, listener net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
 	start := starter(group)
 	l := newLoop(a, start)
-	reloader := &reloader{load: a.Reload, current: a.Config.Hash, reloads: l.reloads, crowd: l.fleet.Crowd}
+	reloader := &reloader{load: a.Reload, reloads: l.reloads, crowd: l.fleet.Crowd}
 	server := &serve.Server{Listener: listener, Metrics: l.metrics, Health: l.health, Fleet: l.fleet, Now: a.Now, Log: a.Log}
 	// The loop starts one more worker for each probe.
 	for _, w := range []worker{

@@ -27,10 +27,13 @@ type reload struct {
 	err error
 }
 
-func (r *reload) load() (*config.Config, error) {
+// load returns what is new.
+func (r *reload) load() (cfg *config.Config, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.cfg, r.err
+	cfg, r.cfg = r.cfg, nil
+	err, r.err = r.err, nil
+	return cfg, err
 }
 
 func (r *reload) set(cfg *config.Config, err error) {
@@ -55,8 +58,7 @@ func eventTexts(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pools.Hash = "sha256:three"
-	w, by, files, b := &told{}, map[probes.Condition]*probe{}, &reload{cfg: cfg}, &beside{}
+	w, by, files, b := &told{}, map[probes.Condition]*probe{}, &reload{}, &beside{}
 	var all strings.Builder
 	synctest.Test(t, func(t *testing.T) {
 		a := &agent.Agent{

@@ -119,23 +119,24 @@ func testFleetBrake(t *testing.T) {
 // neighbourly is a probe whose report says that one peer is bad and asks about another.
 type neighbourly struct {
 	*probe
+	cluster  verdict.Cluster
 	in       verdict.Surroundings
 	answered []verdict.Standing
 }
 
-func (n *neighbourly) ObserveIn(ctx context.Context, in verdict.Surroundings, consult verdict.Consult) probes.Observation {
-	n.in = in
+func (n *neighbourly) Join(cluster verdict.Cluster) { n.cluster = cluster }
+
+func (n *neighbourly) Observe(ctx context.Context) probes.Observation {
+	n.in = n.cluster.Surroundings()
 	bad := verdict.Answer{Version: verdict.AnswerVersion, Levels: map[probes.Condition]probes.Level{probes.PIDPressure: probes.Degraded}}
-	n.answered = consult(ctx, &verdict.Verdict{
+	n.answered = n.cluster.Consult(ctx, &verdict.Verdict{
 		Own: verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: false}, Lossy: 7, Reach: 50}, Round: verdict.Round{Peers: []verdict.PeerResult{{Node: "node-1", Answer: &bad}}}, Ask: []string{"node-2"},
 	})
 	if n.answered == nil {
-		return n.Observe(ctx)
+		return n.probe.Observe(ctx)
 	}
 	return probes.Observation{Condition: n.condition, Level: probes.Degraded, Certain: true, Reason: "Answered"}
 }
-
-func (*neighbourly) Measures(all []probes.Measure) []probes.Measure { return all }
 
 // The probe of the network is told who the peers are. Its report reaches the fleet, and
 // the answer to what it asks is in the same sample.

@@ -128,13 +128,10 @@ func (l *loop) run(ctx context.Context) error {
 				l.refuse(r.err)
 				continue
 			}
-			before := l.cfg.Heartbeat
-			l.reload(ctx, r.cfg)
-			if l.cfg.Heartbeat != before { // or a file that keeps changing would put it off
-				l.heartbeat.Reset(l.untilHeartbeat())
-			}
+			l.metrics.Refused(false)
+			l.file = r.cfg
 		}
-		l.followLabels(ctx)
+		l.follow(ctx)
 		l.evaluate(in)
 	}
 }
@@ -174,13 +171,12 @@ func (l *loop) evaluate(in decide.Inputs) {
 		l.heartbeat.Reset(l.untilHeartbeat() - l.Now().Sub(d.Adopted))
 	}
 	l.probes.Decided(&l.state)
-	l.metrics.Decided(l.deciderPolicy, &l.state, l.Now())
 	l.tellFleet()
+	l.metrics.Decided(l.deciderPolicy, &l.state, l.fleet.Status(), l.Now())
 	l.health.SetReady(l.whyNotReady())
 }
 
-// tellFleet passes on the levels that peers get, and shows what is known of the
-// peers.
+// tellFleet passes on the levels that peers get.
 func (l *loop) tellFleet() {
 	levels := make(map[probes.Condition]probes.Level, len(l.cfg.Conditions))
 	for i := range l.cfg.Conditions {
@@ -188,7 +184,6 @@ func (l *loop) tellFleet() {
 		levels[name] = l.state.Shared(name)
 	}
 	l.fleet.SetDecided(levels, l.state.Maintenance() != "", l.deciderPolicy.Maintenance)
-	l.metrics.FleetIs(l.fleet.Status())
 }
 
 // whyNotReady is empty when this agent is active for the Node and may write it.
@@ -282,20 +277,29 @@ func (l *loop) refuse(err error) {
 	l.event(corev1.EventTypeWarning, "ConfigurationRefused", "configuration "+l.cfg.Hash+" stays in force: "+err.Error())
 }
 
-// reload puts a new file into force and reports that.
-func (l *loop) reload(ctx context.Context, file *config.Config) {
-	next, before := file, l.cfg
+// follow puts into force what the file has for the labels of the Node, and reports that. It reports
+// no override at the start: nothing is decided before the Node is seen.
+func (l *loop) follow(ctx context.Context) {
+	next, before := l.file, l.cfg
+	isStart := l.newest != nil && !l.hasSeenNode
 	if l.newest != nil {
-		next = file.For(l.newest.Labels)
+		next, l.hasSeenNode = l.file.For(l.newest.Labels), true
+	} else if next.Hash == before.Hash {
+		return
 	}
-	l.file = file
+	if next == before {
+		return
+	}
 	changes := l.reconfigure(ctx, next)
-	l.metrics.Refused(false)
-	text := "configuration " + named(next) + " is in force; the earlier one was " + named(before) + ": " + changes
-	if named(next) == named(before) { // only after a refusal; who read of that looks for its end
-		text = "the file has configuration " + named(next) + " again, which is still in force"
+	switch {
+	case named(next) == named(before): // only after a refusal; who read of that looks for its end
+		l.event(corev1.EventTypeNormal, "ConfigurationReloaded", "the file has configuration "+named(next)+" again, which is still in force")
+	case next.Hash != before.Hash:
+		l.event(corev1.EventTypeNormal, "ConfigurationReloaded", "configuration "+named(next)+" is in force; the earlier one was "+named(before)+": "+changes)
+	case !isStart:
+		l.event(corev1.EventTypeNormal, "OverrideChanged", fmt.Sprintf("the labels of the node match %s, before they matched %s: %s",
+			cmp.Or(next.Override, "no override"), cmp.Or(before.Override, "no override"), changes))
 	}
-	l.event(corev1.EventTypeNormal, "ConfigurationReloaded", text)
 }
 
 // named is what Events call a configuration.
@@ -306,30 +310,14 @@ func named(cfg *config.Config) string {
 	return cfg.Hash + " with " + cfg.Override
 }
 
-// followLabels puts the override into force that the labels of the Node ask for. Nothing changes at
-// the start: nothing is decided before the Node is seen.
-func (l *loop) followLabels(ctx context.Context) {
-	if l.newest == nil {
-		return
-	}
-	isStart := !l.hasSeenNode
-	l.hasSeenNode = true
-	next, before := l.file.For(l.newest.Labels), l.cfg
-	if next == before {
-		return
-	}
-	changes := l.reconfigure(ctx, next)
-	if !isStart {
-		l.event(corev1.EventTypeNormal, "OverrideChanged", fmt.Sprintf("the labels of the node match %s, before they matched %s: %s",
-			cmp.Or(next.Override, "no override"), cmp.Or(before.Override, "no override"), changes))
-	}
-}
-
 // reconfigure puts a configuration into force and returns what that changes. Only probes with
 // changed settings are replaced.
 func (l *loop) reconfigure(ctx context.Context, cfg *config.Config) (changes string) {
 	before := l.cfg
 	l.cfg, l.deciderPolicy = cfg, cfg.Policy()
+	if cfg.Heartbeat != before.Heartbeat { // or a file that keeps changing would put it off
+		l.heartbeat.Reset(l.untilHeartbeat())
+	}
 	l.facts.StandInPrefix = cfg.KeyPrefix
 	for _, next := range cfg.Conditions {
 		if old, known := before.Condition(next.Name); !known || !config.SameProbe(old, next) {
@@ -356,7 +344,11 @@ func (l *loop) newProbe(c config.Condition) probes.Probe {
 	if r, isReported := c.Section.(*config.Reported); isReported {
 		return l.reported.Probe(reported.Options{Type: r.Type, BadStatus: r.BadStatus, StaleAfter: r.StaleAfter.Duration})
 	}
-	return l.fleet.Among(l.NewProbe(c))
+	p := l.NewProbe(c)
+	if network, isNetwork := p.(fleet.Joiner); isNetwork {
+		network.Join(l.fleet)
+	}
+	return p
 }
 
 // startProbe starts the probe of a condition, in place of that which runs.

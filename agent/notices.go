@@ -20,7 +20,7 @@ func (l *loop) tell(n decide.Notice, before []decide.DesiredTaint) {
 	case decide.LevelChanged:
 		l.tellLevel(n, before)
 	case decide.TaintLost: // what follows from it is worth an Event, not each loss
-		l.Log.Warn(n.Message, append(taintAttrs(n.Taint), "condition", string(n.Condition), "via", string(n.Via), "count", n.Count)...)
+		l.Log.Warn(n.Message, "taint", n.Taint.String(), "condition", string(n.Condition), "via", string(n.Via), "count", n.Count)
 	case decide.Active, decide.Paused, decide.Resumed, decide.Observed, decide.Enforced, decide.StartupTaintRemoved, decide.TaintAcknowledged, decide.SoftTaintSet, decide.SoftTaintCleared:
 		l.Log.Info(n.Message, "kind", string(n.Kind))
 		l.event(corev1.EventTypeNormal, n.Reason, n.Message)
@@ -30,62 +30,29 @@ func (l *loop) tell(n decide.Notice, before []decide.DesiredTaint) {
 	}
 }
 
-// tellLevel reports a change of level.
+// tellLevel reports a change of level by one line of the log and one Event, with the taint that comes
+// or goes with it.
 func (l *loop) tellLevel(n decide.Notice, before []decide.DesiredTaint) {
-	l.logLevel(n, before)
-	e := levelEvent{corev1.EventTypeWarning, "Host" + string(n.Condition) + n.To.String(), n.Message}
+	e, now := levelEvent{corev1.EventTypeWarning, "Host" + string(n.Condition) + n.To.String(), n.Message}, l.state.DesiredTaints()
 	if n.To == probes.OK {
-		now := l.state.DesiredTaints()
 		gone := slices.DeleteFunc(slices.Clone(before), func(d decide.DesiredTaint) bool { return slices.Contains(now, d) })
 		e.kind, e.message = corev1.EventTypeNormal, e.message+taintsOf(n.Condition, "; removes taint ", gone)
 		if stays := taintsOf(n.Condition, "; taint ", now); stays != "" {
 			e.message += stays + " stays until an operator removes it"
 		}
-		l.levelEvents.add(n.Condition, e)
-		return
+	} else {
+		e.message += taintsOf(n.Condition, "; sets taint ", now)
+		if why := l.state.WhyNoNewTaint(n.Condition); why != "" {
+			e.message += "; " + why
+		}
 	}
-	e.message += taintsOf(n.Condition, "; sets taint ", l.state.DesiredTaints())
-	if why := l.state.WhyNoNewTaint(n.Condition); why != "" {
-		e.message += "; " + why
-	}
+	l.Log.Info("condition changed", "condition", string(n.Condition), "from", n.From.String(), "to", n.To.String(), "reason", n.Reason, "message", e.message)
 	if n.To == probes.Critical && !l.state.IsObserved(n.Condition) { // announced before the taint is set
 		l.levelEvents.wrote(n.Condition, l.Now())
 		l.outbox.Announce(e.reason, e.message+"; pods that do not tolerate it are deleted now; this cannot be undone", l.Now())
 		return
 	}
 	l.levelEvents.add(n.Condition, e)
-}
-
-// logLevel writes the one line of a change of level, with the taint that comes or
-// goes with it.
-func (l *loop) logLevel(n decide.Notice, before []decide.DesiredTaint) {
-	level, all := n.To, l.state.DesiredTaints()
-	if n.To < n.From {
-		level, all = n.From, before
-	}
-	attrs := []any{
-		"condition", string(n.Condition), "from", n.From.String(), "to", n.To.String(), "reason", n.Reason, "message", n.Message,
-	}
-	for _, placed := range all {
-		isKept := n.To < n.From && slices.Contains(l.state.DesiredTaints(), placed) // somebody else removes it
-		if placed.Condition == n.Condition && placed.Level == level && !isKept {
-			attrs = append(attrs, taintAttrs(placed.Taint())...)
-			attrs = append(attrs, "via", string(placed.Via))
-		}
-	}
-	if c := n.Culprit; c.Kind != "" {
-		attrs = append(attrs, "culprit", c.Who(), "took", c.TookText)
-	}
-	l.Log.Info("condition changed", attrs...)
-}
-
-// taintAttrs are a taint's attributes for the log.
-func taintAttrs(t taints.Taint) []any {
-	key := t.Key
-	if t.Value != "" {
-		key += "=" + t.Value
-	}
-	return []any{"taint", key, "effect", string(t.Effect)}
 }
 
 // taintsOf says which taints a condition has at its level, behind the prefix.

@@ -33,7 +33,7 @@ func TestOverrideChangesBesideARefusal(t *testing.T) {
 		all = append(all, e.reason+": "+e.message)
 	}
 	text := strings.Join(all, "\n")
-	if want := "OverrideChanged: the labels of the node match overrides[0] {pool: slow}, before they matched no override: memory.availablePercent 5 → 7"; !strings.Contains(text, want) || strings.Contains(text, "ConfigurationReloaded") {
+	if want := "OverrideChanged: the labels of the node match overrides[0] {pool=slow}, before they matched no override: memory.availablePercent 5 → 7"; !strings.Contains(text, want) || strings.Contains(text, "ConfigurationReloaded") {
 		t.Errorf("Events:\n%s\nwant %s", text, want)
 	}
 }

@@ -32,18 +32,14 @@ type reloader struct {
 	reloads chan<- reload
 	// crowd is the time in which all agents write once: a second for each hundred of them.
 	crowd func() time.Duration
-	// current is the hash of the configuration that was passed on last.
-	current string
-	// refused is the last error that was passed on.
-	refused string
 }
 
-// run passes on changes until the context ends: a valid configuration after a random wait, an error
-// once.
+// run passes on what is new until the context ends: an error, and a valid configuration after a
+// random wait.
 func (r *reloader) run(ctx context.Context) error {
 	for pace.Sleep(ctx, rereadEvery) {
 		cfg, err := r.load()
-		if !r.isNew(cfg, err) {
+		if cfg == nil && err == nil {
 			continue
 		}
 		if err == nil && !pace.Sleep(ctx, pace.UpTo(r.jitter())) {
@@ -60,15 +56,4 @@ func (r *reloader) run(ctx context.Context) error {
 // jitter is the longest wait now.
 func (r *reloader) jitter() time.Duration {
 	return min(maxJitter, max(1, r.crowd()/time.Second)*jitterPerSlice)
-}
-
-func (r *reloader) isNew(cfg *config.Config, err error) bool {
-	if err != nil {
-		differs := err.Error() != r.refused
-		r.refused = err.Error()
-		return differs
-	}
-	differs := cfg.Hash != r.current || r.refused != "" // also back to what is in force
-	r.current, r.refused = cfg.Hash, ""
-	return differs
 }

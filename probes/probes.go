@@ -31,8 +31,9 @@ const (
 type Level int8
 
 const (
-	// Unknown means that the probe could not read the host. It neither sets nor clears anything. It
-	// is the zero Level, so that a forgotten assignment does no harm.
+	// Unknown says that the probe could not tell. It neither sets nor clears
+	// anything. It is the zero Level, so that a forgotten assignment does no
+	// harm.
 	Unknown Level = iota
 	// OK says that nothing is wrong.
 	OK
@@ -89,22 +90,23 @@ type Observation struct {
 	// Due is when the next sample decides more, although this one is not bad. It is
 	// taken then, at the soonest like one after a bad sample. Zero: no such time.
 	Due time.Time `json:"-"`
-	// Reason is one word in CamelCase, for rules, alerts and a first impression.
+	// Reason is one word in CamelCase, for machines and for a first impression.
 	Reason string `json:"reason"`
-	// Message contains the value, its unit and the threshold, for operators.
+	// Message tells a person the value, its unit and the threshold.
 	Message string `json:"message"`
-	// NeverHealthy is set only with Level OK. It lists the reasons of Degraded whose own check has
-	// not been healthy since the probe started. This sample clears no condition that was set for
+	// NeverHealthy goes with Level OK only. It has the reasons of Degraded whose own check was
+	// not well since the probe started. So this sample clears no condition that was set for
 	// one of them.
 	NeverHealthy []string `json:"-"`
 	// Clears completes "it stays" in a message with the requirement of a good sample: "above 7.5
 	// %". Empty: no threshold to name.
 	Clears string `json:"-"`
-	// Culprit is the group that took the scarce resource, if it is known. The Message contains it
-	// as well. It decides nothing.
+	// Culprit is who took what is scarce, where that is known. The Message tells it too. It
+	// decides nothing.
 	Culprit Culprit `json:"culprit,omitzero"`
-	// Headroom is set only with Level OK. It is the least time in which the threshold of Degraded
-	// can be reached, at the fastest rate that is plausible or was measured. 0: not known.
+	// Headroom goes with Level OK only. It is the least time in which the
+	// threshold of Degraded can be reached, at the fastest rate that is plausible
+	// or was seen. 0: the probe cannot say.
 	Headroom time.Duration `json:"-"`
 }
 
@@ -124,7 +126,7 @@ type Probe interface {
 	Run(ctx context.Context)
 }
 
-// PeriodOnly is embedded by probes that sample only by their period.
+// PeriodOnly is embedded by probes that nothing wakes.
 type PeriodOnly struct{}
 
 // Wake returns nil.
@@ -141,8 +143,8 @@ type Host struct {
 	Sys  string // sysfs, usually "/sys"
 }
 
-// LongestGap is the longest time between two samples that may be compared. A longer gap means that
-// the host was suspended or the agent was stopped.
+// LongestGap is the longest time between two samples that may be compared. After
+// a longer one the host slept or the agent stood still.
 const LongestGap = 30 * time.Second
 
 // Unit is the unit of a Measure.
@@ -171,11 +173,11 @@ type Measure struct {
 	Degraded, Critical, Clear float64
 }
 
-// Measurer is a Probe that reports the quantities that it compares with thresholds.
+// Measurer is a Probe that tells the quantities that it judges by.
 type Measurer interface {
 	Probe
-	// Measures appends the quantities of the newest sample, without those that are unknown. It is
-	// called from the goroutine that calls Observe, after it.
+	// Measures appends the quantities of the newest sample. What is not known is
+	// left out. It is called from the goroutine that calls Observe, after it.
 	Measures(all []Measure) []Measure
 }
 
@@ -218,29 +220,26 @@ func UnknownBecause(c Condition, err error) Observation {
 // Culprit is the group that took most of the scarce resource, a third or more. The zero value means
 // that no culprit is known.
 type Culprit struct {
-	// Kind is pod, unit, cgroup, process, kernel or own, or none if no group took a third. Empty:
-	// it is not known.
+	// Kind is pod, unit, cgroup, process, kernel or own, or none where nobody took a third.
+	// Empty: it is not known.
 	Kind string `json:"kind,omitempty"`
 	// Name is the UID of the pod, or the name of the unit, of the control group or of the
 	// process.
 	Name string `json:"name,omitempty"`
 	// Command is the name of most of its processes.
 	Command string `json:"command,omitempty"`
-	// Unit is that of Took and Holds: Bytes or Items, which are tasks.
-	Unit Unit `json:"-"`
-	// Took is what it took since the host was healthy, Seconds in how long, and Holds what
-	// it has now.
+	// Took is what it took since the host was healthy, in bytes or tasks, Seconds in how long, and
+	// Holds what it has now.
 	Took    float64 `json:"took,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"`
 	Holds   float64 `json:"holds,omitempty"`
-	// TookText and HoldsText are the figures above as text: "4.1 GiB in 2.7 s", "5 GiB".
-	TookText  string `json:"-"`
-	HoldsText string `json:"-"`
+	// TookText is the same for a person: "4.1 GiB in 2.7 s".
+	TookText string `json:"-"`
 	// IsGone: it has ended.
 	IsGone bool `json:"gone,omitempty"`
-	// IsTold: the Message names the culprit, or reports that none can be named.
+	// IsTold: the Message says what is known, were it only that nobody can be named.
 	IsTold bool `json:"-"`
-	// Unreadable is why no culprit can ever be named on this host; empty: one can.
+	// Unreadable says why nobody can be named, whatever happens on this host.
 	Unreadable string `json:"unreadable,omitempty"`
 }
 

@@ -22,12 +22,12 @@ func TestChanges(t *testing.T) {
 	for _, test := range []struct{ before, after, want string }{
 		{"", "# a comment\n", "no field differs"},
 		{"", "memory: {availablePercent: 6}\n", "memory.availablePercent 5 → 6"},
-		{"", "debounce: {clearAfter: 1m}\ndisk: {debounce: {clearAfter: 3m}}\n", "debounce.clearAfter 2m0s → 1m0s, disk.debounce.clearAfter 2m0s → 3m0s"},
+		{"", "debounce: {clearAfter: 1m}\ndisk: {debounce: {clearAfter: 3m}}\n", "debounce.clearAfter 2m0s → 1m0s, disk.debounce.clearAfter unset → 3m0s"},
 		{"heartbeat: 2m\n", "disk: {paths: [/], writeProbe: {directory: /scratch}, debounce: {clearAfter: 1m}}\n",
-			`disk.debounce.clearAfter 2m0s → 1m0s, disk.paths [/, /var/lib/kubelet, /var/lib/containerd] → [/], disk.writeProbe.directory "" → /scratch, heartbeat 2m0s → 5m0s`},
+			`disk.debounce.clearAfter unset → 1m0s, disk.paths ["/","/var/lib/kubelet","/var/lib/containerd"] → ["/"], disk.writeProbe.directory "" → /scratch, heartbeat 2m0s → 5m0s`},
 		{"", "rules:\n- {condition: PIDPressure, level: Degraded, taint: {effect: None}}\n- {condition: DiskPressure, level: Degraded, taint: {key: example.com/disk, value: \"9\", effect: NoSchedule}}\n",
-			"rules[DiskPressure Degraded] node.kubernetes.io/disk-pressure:NoSchedule → example.com/disk=9:NoSchedule, rules[PIDPressure Degraded] node.kubernetes.io/pid-pressure:NoSchedule → none"},
-		{"", "eviction: {slots: 2}\nrules:\n- {condition: PIDPressure, level: Critical, taint: {key: a, effect: NoExecute}}\n", "eviction.slots 0 → 2, rules[PIDPressure Critical] none → a:NoExecute"},
+			"rules[DiskPressure Degraded] node.kubernetes.io/disk-pressure:NoSchedule → example.com/disk=9:NoSchedule, rules[PIDPressure Degraded] node.kubernetes.io/pid-pressure:NoSchedule → unset"},
+		{"", "eviction: {slots: 2}\nrules:\n- {condition: PIDPressure, level: Critical, taint: {key: a, effect: NoExecute}}\n", "eviction.slots 0 → 2, rules[PIDPressure Critical] unset → a:NoExecute"},
 	} {
 		if got := config.Changes(decode(test.before), decode(test.after)); got != test.want {
 			t.Errorf("%q and %q:\n%s\nwant\n%s", test.before, test.after, got, test.want)

@@ -1,5 +1,4 @@
-// Package config is the TaintletConfiguration file: its schema, defaults,
-// strict decoding and validation.
+// Package config is the TaintletConfiguration file: its schema, defaults, strict decoding and validation.
 package config
 
 import (
@@ -22,118 +21,90 @@ const (
 	Kind       = "TaintletConfiguration"
 )
 
-// Config is the whole configuration file. The zero value is not useful: start
-// from Default.
+// Config is the whole configuration file, on top of Default.
 type Config struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Mode is Enforce or Observe. In Observe, taints are decided and reported, and none is on the
-	// Node.
+	// Mode is Enforce, or Observe: taints are decided and reported, and none is on the Node.
 	Mode decide.Mode `json:"mode"`
 	// Debounce is that of all conditions, but for the fields that a condition's section sets.
 	Debounce Debounce `json:"debounce"`
-	// Conditions are those of the Schema, each with its section of the file, and then those that
-	// other programs report.
+	// Conditions are those of the Schema, each with its section of the file, and then those
+	// that others report, of which the file has a list.
 	Conditions []Condition `json:"-"`
-	// Reported are the sections of the latter.
-	Reported []*Reported `json:"conditions"`
+	Reported   []*Reported `json:"conditions"`
 
-	// Rules say which taint each level of a condition asks for. A rule of a file
-	// without reasons replaces the default of its condition and level; one with reasons
-	// is added to it. A rule with the effect NoTaint, and an empty list, switch defaults
-	// off.
-	Rules []decide.Rule `json:"rules"`
-	// SoftRules ask for the early taints: see earlyRules.
+	// Rules say which taint each level of a condition asks for. A rule of a file without reasons
+	// replaces the default of its condition and level; one with reasons is added to it. A rule with
+	// the effect NoTaint, and an empty list, switch defaults off. SoftRules ask for early taints.
+	Rules     []decide.Rule `json:"rules"`
 	SoftRules []decide.Rule `json:"-"`
 	// WriteBudget bounds how often a condition changes the Node.
 	WriteBudget decide.WriteBudget `json:"writeBudget"`
-	// Eviction bounds what rules for Critical may do.
-	Eviction Eviction `json:"eviction"`
-	// FleetBrake holds taints back while a large part of the fleet has the condition.
+	// Eviction bounds rules for Critical: NoExecute deletes every pod that does not tolerate it,
+	// against any PodDisruptionBudget.
+	Eviction struct {
+		// Slots is how many Nodes of the cluster may evict at the same time. The installer made
+		// that many Leases: taintlet-evict-0 and so on. 0: no Node ever evicts.
+		Slots int `json:"slots" range:"0..100"`
+		// Cooldown is how long a Node keeps its slot after its NoExecute taints are gone. A silent
+		// Node's Lease must not have moved for that long before another Node may take it.
+		Cooldown decide.Duration `json:"cooldown" range:"1s..24h"`
+		// Interval is the least time between two evictions of one Node.
+		Interval decide.Duration `json:"interval" range:"0s..168h"`
+		// ControlPlane: Nodes of the control plane may evict too.
+		ControlPlane bool `json:"controlPlane"`
+	} `json:"eviction"`
+	// FleetBrake holds taints back that a large part of the fleet asks for.
 	FleetBrake decide.FleetBrake `json:"fleetBrake"`
 	// Startup is about Nodes that register with a taint.
 	Startup decide.Startup `json:"startup"`
-	// Repair says when HostRepairNeeded becomes True.
-	Repair Repair `json:"repair"`
-	// Maintenance says by which Node conditions a Node is under maintenance.
-	Maintenance Maintenance `json:"maintenance"`
-	// Keys are those of the default rules.
-	Keys Keys `json:"keys"`
-	// KeyPrefix is the DNS prefix of own keys, and of those that stand in for well-known keys
-	// that the control plane would delete.
+	Repair  struct {
+		// After is how long each sample must find a fault that a reboot or a replacement of the
+		// host cures, before the Node condition HostRepairNeeded becomes True.
+		After decide.Duration `json:"after" range:"0s..24h"`
+	} `json:"repair"`
+	Maintenance struct {
+		// Conditions are types of Node conditions. While one of them is True, no taint is set, and
+		// peers leave the Node out.
+		Conditions []string `json:"conditions"`
+	} `json:"maintenance"`
+	// Keys are those of the default rules: WellKnown or Own. KeyPrefix is the DNS prefix of own
+	// keys, and of those that stand in for well-known keys that the control plane would delete.
+	Keys      Keys   `json:"keys"`
 	KeyPrefix string `json:"keyPrefix"`
-	// Heartbeat is how often the Node's conditions are refreshed while nothing
-	// changes, ±10 %. 0: never. taintlet cleanup stale waits for a day: there are two to miss.
+	// Heartbeat is how often unchanged Node conditions are refreshed, ±10 %. 0: never.
+	// taintlet cleanup stale waits for a day: there are two to miss.
 	Heartbeat decide.Duration `json:"heartbeat" range:"0,1m..8h"`
 
 	// Overrides are what the file sets differently for some Nodes: see For.
 	Overrides []Override `json:"overrides"`
 
-	// Hash tells configurations apart: the first digits of the SHA-256 of the
-	// file, or "built-in".
+	// Hash tells configurations apart: the HashOf the file, or "built-in".
 	Hash string `json:"-"`
 	// Override names the override that is merged into this configuration, by its place and
-	// its labels; empty: none.
-	Override string `json:"-"`
-	// given are the fields of the file, with that override merged into them.
-	given map[string]any
-	// nodeSelector has the labels of that override. family are the file's own configuration
-	// and those that its overrides make.
+	// its labels, which nodeSelector has; empty: none.
+	Override     string `json:"-"`
 	nodeSelector map[string]string
-	family       []*Config
+	// family are the file's own configuration and those that its overrides make.
+	family []*Config
 }
 
-// Keys says which keys the default rules have.
+// Keys says which keys the default rules have: those of Kubernetes, which DaemonSets tolerate, or own
+// ones with KeyPrefix, which no controller of Kubernetes knows.
 type Keys string
 
+// The values of Keys.
 const (
-	// WellKnownKeys are those of Kubernetes. DaemonSets tolerate them.
 	WellKnownKeys Keys = "WellKnown"
-	// OwnKeys have KeyPrefix. No controller of Kubernetes knows them.
-	OwnKeys Keys = "Own"
+	OwnKeys       Keys = "Own"
 )
 
-// Eviction bounds rules for Critical: NoExecute deletes every pod that does not tolerate it,
-// against any PodDisruptionBudget.
-type Eviction struct {
-	// Slots is how many Nodes of the cluster may evict at the same
-	// time. The installer made that many Leases: taintlet-evict-0 and so on. 0:
-	// no Node ever evicts.
-	Slots int `json:"slots" range:"0..100"`
-	// Cooldown is how long a Node keeps its slot after its NoExecute
-	// taints are gone. A silent Node's Lease must not have moved for that long
-	// before another Node may take it.
-	Cooldown decide.Duration `json:"cooldown" range:"1s..24h"`
-	// Interval is the least time between two evictions of one Node.
-	Interval decide.Duration `json:"interval" range:"0s..168h"`
-	// ControlPlane: Nodes of the control plane may evict too.
-	ControlPlane bool `json:"controlPlane"`
-}
-
-// Maintenance says when a Node is under maintenance.
-type Maintenance struct {
-	// Conditions are the types of Node conditions, at most maxMaintenance. While one of
-	// them is True, no taint is set, and peers leave the Node out. Empty: no Node is ever
-	// under maintenance.
-	Conditions []string `json:"conditions"`
-}
-
-// Repair says when the Node condition HostRepairNeeded becomes True.
-type Repair struct {
-	// After is how long each sample must find a fault that a reboot or a
-	// replacement of the host cures.
-	After decide.Duration `json:"after" range:"0s..24h"`
-}
-
-// Policy returns the part of the configuration by which the decider works. Each call makes a new
-// one.
+// Policy returns what the configuration asks of the decider. Each call makes a new one.
 func (c *Config) Policy() *decide.Policy {
 	policy := c.ownPolicy()
-	former := &decide.Policy{} // early taints of other configurations are ours as well
-	for _, prefix := range []string{c.KeyPrefix, taints.DefaultStandInPrefix} {
-		former.Rules = append(former.Rules, c.earlyRules(prefix, true)...)
-	}
-	policy.Elsewhere = append(policy.Elsewhere, former)
+	// Early taints of other configurations are ours as well.
+	policy.Elsewhere = []*decide.Policy{{Rules: append(c.earlyRules(c.KeyPrefix, true), c.earlyRules(taints.DefaultStandInPrefix, true)...)}}
 	for _, other := range c.family {
 		if other != c {
 			policy.Elsewhere = append(policy.Elsewhere, other.ownPolicy())
@@ -187,18 +158,16 @@ func (c *Config) earlyRules(prefix string, all bool) (rules []decide.Rule) {
 	return rules
 }
 
-// WithoutTaint returns the conditions for which no taint is ever set: those without a
-// rule for Degraded.
+// WithoutTaint returns the conditions for which no taint is ever set: those without a rule for Degraded.
 func (c *Config) WithoutTaint() []probes.Condition {
 	policy := c.Policy()
 	return slices.DeleteFunc(c.Names(), func(name probes.Condition) bool { return policy.HasRule(name, probes.Degraded) })
 }
 
 // Names returns the names of the conditions in the order in which they are shown.
-func (c *Config) Names() []probes.Condition {
-	names := make([]probes.Condition, len(c.Conditions))
+func (c *Config) Names() (names []probes.Condition) {
 	for i := range c.Conditions {
-		names[i] = c.Conditions[i].Name
+		names = append(names, c.Conditions[i].Name)
 	}
 	return names
 }

@@ -75,7 +75,7 @@ func TestDecodeRefuses(t *testing.T) {
 		text string
 		want []string // all of them must be in the message
 	}{
-		"empty file":                 {"", []string{"empty", "apiVersion"}},
+		"empty file":                 {"", []string{"apiVersion: Unsupported value: \"\"", config.APIVersion, config.Kind}},
 		"binary file":                {"\x00\x01\xfe\xff", []string{"not YAML"}},
 		"a list":                     {"- 1\n", []string{"cannot unmarshal array"}},
 		"no header":                  {"memory: {}\n", []string{"apiVersion", "kind", config.APIVersion}},
@@ -108,6 +108,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"a start-up taint of a rule": {header + "startup: {taint: taintlet.dev/disk-pressure}\n", []string{"startup.taint: Forbidden: taintlet.dev/disk-pressure is a key of a rule or of a stand-in"}},
 		"other keys":                 {header + "keys: Private\n", []string{`keys: Unsupported value: "Private": supported values: "WellKnown", "Own"`}},
 		"relative path":              {header + "disk:\n  paths: [var]\n", []string{"disk.paths[0]", "absolute"}},
+		"relative scratch":           {header + "disk: {writeProbe: {directory: tmp}}\n", []string{"disk.writeProbe.directory: Invalid value: \"tmp\": must be an absolute path"}},
 		"doubled path":               {header + "disk:\n  paths: [/, /]\n", []string{"disk.paths[1]", "Duplicate"}},
 		"no path":                    {header + "disk:\n  paths: []\n", []string{"disk.paths"}},
 		"heartbeat too often":        {header + "heartbeat: 1s\n", []string{"heartbeat", "1m to 8h"}},
@@ -144,7 +145,7 @@ func TestDecodeRefuses(t *testing.T) {
 		},
 		"control plane's pair": {header + "rules:\n" + rule("MemoryPressure", "Degraded", "node.kubernetes.io/not-ready", "NoExecute"), []string{"rules[0].taint.key", "belongs to the control plane"}},
 		"cordon":               {header + "rules:\n" + rule("MemoryPressure", "Degraded", "node.kubernetes.io/unschedulable", "NoSchedule"), []string{"rules[0].taint.key", "belongs to administrators"}},
-		"links":                {header + "memory: {period: 5}\nMemory: 5\n", []string{"1h (docs/configuration.md#memory)", "memory? (docs/configuration.md#the-whole-file-with-its-defaults)"}},
+		"links":                {header + "memory: {period: 5}\nMemory: 5\n", []string{"1h (docs/configuration.md#memory)", "memory? (docs/configuration.md#memory)"}},
 		"all at once":          {header + "memory:\n  availablePercent: -1\n  nonsense: 1\ndisk:\n  inodesPercent: 200\n", []string{"memory.availablePercent", "memory.nonsense", "disk.inodesPercent"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -204,17 +205,25 @@ func TestAWrongTypeIsReportedAlone(t *testing.T) {
 	}
 }
 
-// A file that stays as it is is decoded once, whether it is valid or not, and every change
-// of it is seen.
-func TestReloaderDecodesChangesOnly(t *testing.T) {
+// A file that stays as it is is new once, whether it is valid or not, and every change of it is seen.
+func TestReloaderReturnsWhatIsNew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	load := config.HostSchema().Reloader(path)
+	load := config.HostSchema().Reloader(path, config.HashOf([]byte(header)))
+	if err := os.WriteFile(path, []byte(header), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if cfg, err := load(); cfg != nil || err != nil {
+		t.Errorf("the file that is in force: %v, %v", cfg, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := load(); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), path) {
 		t.Errorf("without a file: %v", err)
 	}
 	var hashes []string
 	for _, c := range []struct{ text, err string }{
-		{header + "heartbeat: 1m\n", ""}, {header + "heartbeat: 2m\n", ""}, {"", "the file is empty"}, {"kind: [", "not YAML"}, {header + "heartbeat: 1m\n", ""},
+		{header, ""}, {header + "heartbeat: 2m\n", ""}, {"", "apiVersion: Unsupported value"}, {"kind: [", "not YAML"}, {header, ""},
 	} {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
@@ -222,8 +231,8 @@ func TestReloaderDecodesChangesOnly(t *testing.T) {
 		first, firstErr := load()
 		second, secondErr := load()
 		switch {
-		case first != second || firstErr != secondErr: //nolint:errorlint // the same error, not one like it
-			t.Errorf("%q was decoded twice: %v, %v", c.text, firstErr, secondErr)
+		case second != nil || secondErr != nil:
+			t.Errorf("%q is new again: %v, %v", c.text, second, secondErr)
 		case c.err != "" && (firstErr == nil || !strings.Contains(firstErr.Error(), path+": "+c.err)):
 			t.Errorf("%q: %v, want %s", c.text, firstErr, c.err)
 		case c.err == "" && firstErr != nil:

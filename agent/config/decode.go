@@ -16,49 +16,46 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// decoder reads a file over the defaults, and collects what is wrong with it: fields that
-// there are not, types, and values that are out of their bounds.
+// decoder reads a file over the defaults, and collects unknown fields, wrong types, and values out
+// of their bounds.
 type decoder struct {
 	errs field.ErrorList
-	// isMistyped: a value has a wrong type, so its field has still the default.
-	isMistyped bool
 	// debounce is what the file says of all conditions.
 	debounce any
 }
 
 // value reads one. What is null is as if it were not there.
 func (d *decoder) value(given any, into reflect.Value, at *field.Path) {
+	if section, isOne := into.Addr().Interface().(Section); isOne {
+		// Errors in the debounce of all conditions are reported once, where the file has it.
+		new(decoder).value(d.debounce, reflect.ValueOf(&section.Common().Debounce).Elem(), nil)
+	}
 	fields, hasFields := given.(map[string]any)
 	items, isList := given.([]any)
 	text, _ := json.Marshal(given) // it was JSON
-	switch isStruct := isSection(into.Type()); {
+	// Durations and amounts are structs that a file writes as a single value.
+	switch isStruct := into.Kind() == reflect.Struct && !into.Type().Implements(reflect.TypeFor[json.Marshaler]()); {
 	case given == nil:
 	case (isStruct || into.Kind() == reflect.Map) && !hasFields:
-		d.mistyped(at, given, "must be a section with fields")
+		d.refuse(at, given, "must be a section with fields")
 	case into.Kind() == reflect.Slice && !isList:
-		d.mistyped(at, given, "must be a list")
+		d.refuse(at, given, "must be a list")
 	case isStruct:
 		d.section(fields, into, at)
 	case isList && into.Kind() == reflect.Slice:
 		list := reflect.MakeSlice(into.Type(), len(items), len(items))
 		for i, item := range items {
-			d.value(item, d.entry(list.Index(i)), at.Index(i))
+			entry := list.Index(i)
+			if entry.Type() == reflect.TypeFor[*Reported]() {
+				entry.Set(reflect.ValueOf(defaultReported()))
+				entry = entry.Elem()
+			}
+			d.value(item, entry, at.Index(i))
 		}
 		into.Set(list)
 	case json.Unmarshal(text, into.Addr().Interface()) != nil:
-		d.mistyped(at, given, allowed(into.Type(), text))
+		d.refuse(at, given, allowed(into.Type(), text))
 	}
-}
-
-// entry returns an entry of a list, with its defaults.
-func (d *decoder) entry(of reflect.Value) reflect.Value {
-	if of.Type() != reflect.TypeFor[*Reported]() {
-		return of
-	}
-	section := defaultReported()
-	d.inherit(section)
-	of.Set(reflect.ValueOf(section))
-	return of.Elem()
 }
 
 // section reads the fields of a struct.
@@ -66,13 +63,9 @@ func (d *decoder) section(given map[string]any, into reflect.Value, at *field.Pa
 	all := members(into)
 	for _, m := range all {
 		value, here, before := given[m.name], at.Child(m.name), len(d.errs)
-		if m.name == debounceField && at == nil {
-			d.debounce = value
-		} else if section, isOne := m.value.Addr().Interface().(Section); isOne {
-			d.inherit(section)
-		}
-		if d.value(value, m.value, here); value != nil && len(d.errs) == before && !m.bound.allows(m.value) {
-			d.errs = append(d.errs, field.Invalid(here, value, m.bound.String()))
+		d.value(value, m.value, here)
+		if allowed := m.beyond(); value != nil && len(d.errs) == before && allowed != "" {
+			d.refuse(here, value, allowed)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -82,14 +75,7 @@ func (d *decoder) section(given map[string]any, into reflect.Value, at *field.Pa
 	}
 }
 
-// inherit starts a section with the debounce that the file sets for all conditions. Errors in
-// that debounce are reported once, where the file has it.
-func (d *decoder) inherit(section Section) {
-	new(decoder).value(d.debounce, reflect.ValueOf(&section.Common().Debounce).Elem(), field.NewPath(debounceField))
-}
-
-func (d *decoder) mistyped(at *field.Path, given any, allowed string) {
-	d.isMistyped = true
+func (d *decoder) refuse(at *field.Path, given any, allowed string) {
 	d.errs = append(d.errs, field.Invalid(at, given, allowed))
 }
 
@@ -106,23 +92,17 @@ func allowed(t reflect.Type, given []byte) string {
 	}[t], text)
 }
 
-// maxTypo is how many letters in a row may differ between a misspelt field and the field that is
-// suggested.
-const maxTypo = 2
-
-// suggestion names the field that begins and ends like an unknown one; empty: none does.
+// suggestion names the field that begins and ends like an unknown one, with at most two letters
+// between that differ; empty: none does.
 func suggestion(name string, all []member) string {
 	for _, m := range all {
 		a, b := strings.ToLower(m.name), strings.ToLower(name)
-		least, begin, end := min(len(a), len(b)), 0, 0
-		for begin < least && a[begin] == b[begin] {
-			begin++
-		}
-		for end < least-begin && a[len(a)-1-end] == b[len(b)-1-end] {
-			end++
-		}
-		if max(len(a), len(b))-begin-end <= maxTypo {
-			return "; did you mean " + m.name + "?"
+		least, most := min(len(a), len(b)), max(len(a), len(b))
+		for begin := range least + 1 {
+			end := max(0, most-begin-2)
+			if a[:begin] == b[:begin] && end <= least-begin && a[len(a)-end:] == b[len(b)-end:] {
+				return "; did you mean " + m.name + "?"
+			}
 		}
 	}
 	return ""

@@ -8,11 +8,11 @@ import (
 )
 
 // The effective configuration is a file that means the same, has every field, and
-// marks what the file at hand sets.
+// names what differs from the default.
 func TestEffective(t *testing.T) {
 	cfg, err := config.HostSchema().Decode([]byte(header + `
 memory: {availablePercent: 7, availableBytes: 100Mi, debounce: {clearAfter: 30s}}
-disk: {paths: [/], writeProbe: {directory: /scratch}}
+disk: {paths: [/], writeProbe: {directory: "/scratch\n"}}
 eviction: {slots: 1}
 rules:
 - {condition: MemoryPressure, level: Degraded, taint: {key: example.com/a, value: "950", effect: NoSchedule}}
@@ -22,16 +22,16 @@ rules:
 	}
 	text := config.HostSchema().Effective(cfg)
 	for _, want := range []string{
-		"\n  availablePercent: 7  # set; default: 5\n", "\n  availableBytes: 100Mi  # set; the default too\n", "\n    clearAfter: 30s  # set; default: 2m0s\n",
-		"\n  paths:  # set; 3 by default\n  - /\n", "\n    directory: /scratch  # set; default: \"\"\n", "\n  slots: 1  # set; default: 0\n", "\n  disabledClasses: []\n",
-		"\nrules:  # set; 4 by default\n- {condition: MemoryPressure, level: Degraded, taint: {effect: NoSchedule, key: example.com/a, value: \"950\"}}\n", "\nheartbeat: 5m0s\n",
+		"# memory.availablePercent 5 → 7\n", "\n  availablePercent: 7\n", "# memory.debounce.clearAfter unset → 30s\n", "\n  debounce:\n    clearAfter: 30s\n",
+		"\n# disk.paths [\"/\",\"/var/lib/kubelet\",\"/var/lib/containerd\"] → [\"/\"]\n", "\n  paths:\n  - /\n", "\n# disk.writeProbe.directory \"\" → /scratch\ufffd\n", "\n# eviction.slots 0 → 1\n", "\n  disabledClasses: []\n",
+		"\n# rules[MemoryPressure Degraded] node.kubernetes.io/memory-pressure:NoSchedule → example.com/a=950:NoSchedule\n", "\n    key: example.com/a\n    value: \"950\"\n", "\nheartbeat: 5m0s\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("lacks %q:\n%s", want, text)
 		}
 	}
-	if got := strings.Count(text, "# set"); got != 7 {
-		t.Errorf("%d fields are marked", got)
+	if got := strings.Count(text, " → "); got != 6 {
+		t.Errorf("%d fields differ", got)
 	}
 	for _, cfg := range []*config.Config{cfg, config.Default()} {
 		text = config.HostSchema().Effective(cfg)
@@ -44,7 +44,7 @@ rules:
 		}
 	}
 	if strings.Contains(text, "#") {
-		t.Errorf("the default has marks:\n%s", text)
+		t.Errorf("the default differs from itself:\n%s", text)
 	}
 	for _, name := range fieldsOf(t, documentedFile(t)) {
 		if !strings.Contains(text, name+":") {

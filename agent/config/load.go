@@ -1,15 +1,16 @@
 package config
 
 import (
-	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
+
+	"github.com/taintlet/taintlet/probes"
 )
 
 // Load reads and decodes a file; an empty path gives the defaults.
@@ -17,41 +18,39 @@ func (s Schema) Load(path string) (*Config, error) {
 	if path == "" {
 		return s.Default(), nil
 	}
-	return s.Reloader(path)()
+	return s.Reloader(path, "")()
 }
 
-// Reloader returns a function that loads a file again and again. It decodes the file only
-// when its bytes have changed.
-func (s Schema) Reloader(path string) func() (*Config, error) {
-	var last []byte
-	var cfg *Config
-	var refused error
-	return func() (*Config, error) {
+// Reloader returns a function that loads a file again and again, and returns what is new: a
+// configuration with another hash than before, or another error. Else it returns neither.
+func (s Schema) Reloader(path, hash string) func() (*Config, error) {
+	return func() (cfg *Config, err error) {
 		data, err := readFile(path)
+		now := HashOf(data)
 		if err != nil {
-			return nil, fmt.Errorf("configuration: %w", err)
+			now = err.Error()
 		}
-		if last == nil || !bytes.Equal(data, last) {
-			last = data
-			if cfg, refused = s.Decode(data); refused != nil {
-				refused = fmt.Errorf("configuration %s: %w", path, refused)
-			}
+		if now == hash {
+			return nil, nil //nolint:nilnil // nothing is new
 		}
-		return cfg, refused
+		if hash = now; err == nil {
+			cfg, err = s.Decode(data)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("configuration %s: %w", path, err)
+		}
+		return cfg, nil
 	}
 }
 
-// HashOf returns the Hash of the Config of a file with this content.
+// HashOf tells files apart, by the first digits of their SHA-256.
 func HashOf(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data))[:12] }
 
 // Decode reads a configuration over the defaults. It is strict: an unknown or
 // doubled field, a value of the wrong type and an impossible value are errors
 // that name the field. All of them are reported at once, up to some length;
-// values that do not fit together are reported when all types are right.
+// values that do not fit together are reported when each is possible by itself.
 func (s Schema) Decode(data []byte) (*Config, error) {
-	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, fmt.Errorf("the file is empty; at least apiVersion: %s and kind: %s are needed", APIVersion, Kind)
-	}
 	if err := checkYAML(string(data)); err != nil {
 		return nil, err
 	}
@@ -60,46 +59,35 @@ func (s Schema) Decode(data []byte) (*Config, error) {
 		return nil, shorten(fmt.Errorf("not YAML with fields: %w", err))
 	}
 	cfg, errs := s.decodeFields(fields)
+	cfg.Hash = HashOf(data)
 	if len(errs) == 0 { // else each override would repeat them
 		errs = s.decodeOverrides(cfg, fields)
 	}
-	for _, member := range cfg.family {
-		member.Hash = HashOf(data)
+	if len(errs) == 0 {
+		return cfg, nil
 	}
-	wrong, known := make([]error, len(errs)), members(reflect.ValueOf(cfg).Elem())
+	wrong := make([]error, len(errs))
 	for i, err := range errs {
-		wrong[i] = fmt.Errorf("%w (docs/configuration.md#%s)", err, chapter(err.Field, known))
+		chapter := err.Field[:strings.IndexAny(err.Field+".", ".[")]
+		wrong[i] = fmt.Errorf("%w (docs/configuration.md#%s)", err, strings.ToLower(chapter))
 	}
-	if len(errs) > 0 {
-		return nil, shorten(wrong...)
-	}
-	return cfg, nil
-}
-
-// chapter is where docs/configuration.md explains a field, by its path.
-func chapter(path string, known []member) string {
-	first := path[:strings.IndexAny(path+".", ".[")]
-	if slices.ContainsFunc(known, func(m member) bool { return m.name == first && first != "apiVersion" && first != "kind" }) {
-		return strings.ToLower(first)
-	}
-	return "the-whole-file-with-its-defaults"
+	return nil, shorten(errors.Join(wrong...))
 }
 
 // decodeFields decodes the fields at the root of a file, but for the overrides themselves.
 func (s Schema) decodeFields(fields map[string]any) (*Config, field.ErrorList) {
 	cfg := s.Default()
 	cfg.APIVersion, cfg.Kind = "", ""
-	cfg.given = fields
 	cfg.Rules = nil // what a file does not have is added below
-	var d decoder
+	d := decoder{debounce: fields["debounce"]}
 	d.section(fields, reflect.ValueOf(cfg).Elem(), nil)
-	for i, section := range cfg.Reported {
-		cfg.Conditions = append(cfg.Conditions, section.condition(i))
-	}
-	if d.isMistyped { // fields that do not fit together may not have been read
+	if len(d.errs) > 0 { // the others may not have been read
 		return cfg, d.errs
+	}
+	for i, r := range cfg.Reported {
+		cfg.Conditions = append(cfg.Conditions, Condition{Definition{Name: probes.Condition(r.Type), Field: fmt.Sprintf("conditions[%d]", i)}, r})
 	}
 	cfg.addDefaultRules()
 	cfg.SoftRules = cfg.earlyRules(cfg.KeyPrefix, false)
-	return cfg, append(d.errs, cfg.Validate()...)
+	return cfg, cfg.Validate()
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -9,22 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxOverrides is how many a file may have.
-const maxOverrides = 32
-
-// Override is what a file sets differently for some Nodes. It has the sections of a file,
-// and nodeSelector.
+// Override is what a file sets differently for some Nodes: it has the sections of a file, and
+// nodeSelector.
 type Override map[string]any
 
-// notOverridden are the fields of which the chart makes objects of the cluster, such as
-// Leases and policies, and those that a file has once.
-func notOverridden() []string {
-	return []string{"apiVersion", "kind", overridesField, reportedField, "eviction", "startup", "heartbeat", "keys", "keyPrefix"}
-}
-
-// For returns the configuration of a Node with such labels: that of the first override all
-// of whose labels the Node has, or else the file's own. For the same override it is the same
-// pointer.
+// For returns the configuration of a Node with such labels, always by the same pointer: that of the
+// first override all of whose labels the Node has, or else the file's own.
 func (c *Config) For(node map[string]string) *Config {
 	for _, other := range c.family {
 		if len(other.nodeSelector) > 0 && labels.SelectorFromSet(other.nodeSelector).Matches(labels.Set(node)) {
@@ -34,27 +25,27 @@ func (c *Config) For(node map[string]string) *Config {
 	return c
 }
 
-// decodeOverrides decodes the file once more with each of its overrides. The errors name fields of
-// the override.
+// decodeOverrides decodes the file once more with each of its overrides, whose fields the errors name.
 func (s Schema) decodeOverrides(cfg *Config, file map[string]any) (errs field.ErrorList) {
-	at := field.NewPath(overridesField)
+	at := field.NewPath("overrides")
 	if len(cfg.Overrides) > maxOverrides {
 		return field.ErrorList{field.TooMany(at, len(cfg.Overrides), maxOverrides)}
 	}
 	cfg.family = []*Config{cfg}
 	for i, override := range cfg.Overrides {
-		selector, wrong := selectorOf(override[selectorField])
+		selector, wrong := selectorOf(override["nodeSelector"])
 		changes := map[string]any(maps.Clone(override))
-		for _, name := range notOverridden() {
+		// Of most of these, the chart makes objects of the cluster, such as Leases and policies.
+		for _, name := range []string{"apiVersion", "kind", "overrides", "conditions", "eviction", "startup", "heartbeat", "keys", "keyPrefix"} {
 			if _, found := changes[name]; found {
 				wrong = append(wrong, field.Forbidden(field.NewPath(name), "it is the same for all Nodes of a cluster"))
 				delete(changes, name)
 			}
 		}
-		delete(changes, selectorField)
-		changes[overridesField] = nil
+		delete(changes, "nodeSelector")
+		changes["overrides"] = nil
 		merged, more := s.decodeFields(mergePatch(file, changes).(map[string]any))
-		merged.nodeSelector, merged.Override = selector, at.Index(i).String()+" "+flow(override[selectorField])
+		merged.nodeSelector, merged.Override = selector, fmt.Sprintf("%s {%s}", at.Index(i), labels.FormatLabels(selector))
 		cfg.family = append(cfg.family, merged)
 		for _, err := range append(wrong, more...) {
 			err.Field = at.Index(i).String() + "." + err.Field
@@ -62,24 +53,17 @@ func (s Schema) decodeOverrides(cfg *Config, file map[string]any) (errs field.Er
 		}
 	}
 	for _, member := range cfg.family {
-		member.family = cfg.family
+		member.family, member.Hash = cfg.family, cfg.Hash
 	}
 	return errs
 }
 
 // selectorOf reads the labels of an override.
 func selectorOf(value any) (selector map[string]string, errs field.ErrorList) {
-	at := field.NewPath(selectorField)
-	given, _ := value.(map[string]any)
-	if len(given) == 0 {
-		return nil, field.ErrorList{field.Invalid(at, value, "must be labels of Nodes, such as {example.com/pool: batch}")}
-	}
-	selector = map[string]string{}
-	for key, label := range given {
-		text, isText := label.(string)
-		if selector[key] = text; !isText {
-			errs = append(errs, field.Invalid(at.Key(key), label, fmt.Sprintf("must be text; put it in quotes: \"%v\"", label)))
-		}
+	at := field.NewPath("nodeSelector")
+	text, _ := json.Marshal(value)
+	if json.Unmarshal(text, &selector) != nil || len(selector) == 0 {
+		errs = append(errs, field.Invalid(at, value, `must be labels of Nodes, such as {example.com/pool: batch, example.com/gpu: "true"}`))
 	}
 	return selector, append(errs, validation.ValidateLabels(selector, at)...)
 }

@@ -38,9 +38,9 @@ overrides:
 	}{
 		"none":        {nil, 7, 4, "/ /data", 4, ""},
 		"half of one": {map[string]string{"gpu": "true"}, 7, 4, "/ /data", 4, ""},
-		"both":        {map[string]string{"pool": "batch", "gpu": "true"}, 9, 3, "/scratch", 4, `overrides[0] {gpu: "true", pool: batch}`},
-		"the second":  {map[string]string{"pool": "batch", "gpu": "false"}, 7, 4, "/ /data", 4, "overrides[1] {pool: batch}"},
-		"no rules":    {map[string]string{"pool": "left-alone"}, 7, 4, "/ /data", 0, "overrides[2] {pool: left-alone}"},
+		"both":        {map[string]string{"pool": "batch", "gpu": "true"}, 9, 3, "/scratch", 4, "overrides[0] {gpu=true,pool=batch}"},
+		"the second":  {map[string]string{"pool": "batch", "gpu": "false"}, 7, 4, "/ /data", 4, "overrides[1] {pool=batch}"},
+		"no rules":    {map[string]string{"pool": "left-alone"}, 7, 4, "/ /data", 0, "overrides[2] {pool=left-alone}"},
 	} {
 		cfg := file.For(test.labels)
 		memory, disk := fixtures.Section[*config.Memory](cfg), fixtures.Section[*config.Disk](cfg)
@@ -62,7 +62,7 @@ func TestBadOverridesAreRefused(t *testing.T) {
 		"[5]":                           {"overrides[0]: Invalid value: 5: must be a section"},
 		"[{memory: {}}]":                {"overrides[0].nodeSelector: Invalid value: null: must be labels of Nodes"},
 		"[{nodeSelector: {}}]":          {"overrides[0].nodeSelector: Invalid value"},
-		"[{nodeSelector: {gpu: true}}]": {`overrides[0].nodeSelector[gpu]: Invalid value: true: must be text; put it in quotes: "true"`},
+		"[{nodeSelector: {gpu: true}}]": {`overrides[0].nodeSelector: Invalid value: {"gpu":true}: must be labels of Nodes, such as {example.com/pool: batch, example.com/gpu: "true"}`},
 		"[{nodeSelector: {a: 'b c'}}]":  {`overrides[0].nodeSelector: Invalid value: "b c"`},
 		"[{nodeSelector: {a: b}, heartbeat: 1m}]":                                       {"overrides[0].heartbeat: Forbidden"},
 		"[{nodeSelector: {a: b}, overrides: []}]":                                       {"overrides[0].overrides: Forbidden"},

@@ -12,13 +12,10 @@ import (
 )
 
 const (
-	// maxFile is the longest configuration file that is read, in bytes. A file
-	// with every field has about 4 KiB.
+	// maxFile is the longest file that is read, in bytes. One with every field has about 4 KiB.
 	maxFile = 64 << 10
-	// maxError is the longest report of the errors in a file, and maxLine the longest
-	// error, in bytes: an error quotes the file.
-	maxError = 2 << 10
-	maxLine  = 400
+	// maxError is the longest report of errors, in bytes, which quotes the file. An Event holds it.
+	maxError = 1800
 )
 
 // readFile reads a regular file of at most maxFile bytes. Anything else, such as a
@@ -64,21 +61,12 @@ func checkYAML(text string) error {
 	return nil
 }
 
-// shorten joins the errors and returns at most maxError bytes of text. Of a long
-// one, the beginning has the field and the end says what is allowed.
-func shorten(errs ...error) error {
-	var lines []string
-	left := maxError
-	for _, err := range errs {
-		line := err.Error()
-		if len(line) > maxLine {
-			line = strings.ToValidUTF8(line[:maxLine/2], "") + " … " + strings.ToValidUTF8(line[len(line)-maxLine/2:], "")
-		}
-		if left -= len(line); left < 0 {
-			lines = append(lines, "… and more")
-			break
-		}
-		lines = append(lines, line)
+// shorten cuts a long error in the middle: its beginning has the field, and its end says what is
+// allowed.
+func shorten(err error) error {
+	text := err.Error()
+	if len(text) > maxError {
+		text = strings.ToValidUTF8(text[:maxError/2], "") + " … " + strings.ToValidUTF8(text[len(text)-maxError/2:], "")
 	}
-	return errors.New(strings.Join(lines, "\n"))
+	return errors.New(text)
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,27 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/taintlet/taintlet/agent/decide"
-	"github.com/taintlet/taintlet/probes"
-)
-
-const (
-	// maxReported is how many conditions of others a file may have. The record remembers each of
-	// them.
-	maxReported = 20
-	// reportedEvery is the shortest time between two samples: a status does not change more
-	// often.
-	reportedEvery = time.Second
 )
 
 // Reported is about a condition of the Node that another program reports, such as
 // node-problem-detector. Its status is the sample.
 type Reported struct {
-	// Type is the type of the Node's condition, such as KernelDeadlock.
-	Type string `json:"type"`
-	// BadStatus is the status that is Degraded.
-	BadStatus bool `json:"badStatus"`
-	// StaleAfter (1m to 24h) is the time without a change or heartbeat after which the condition is
-	// Unknown. 0: never.
+	// Type is the condition's type, such as KernelDeadlock. BadStatus is the status that is Degraded.
+	Type      string `json:"type"`
+	BadStatus bool   `json:"badStatus"`
+	// StaleAfter is how long its reporter may leave it as it is, its heartbeat included, until it
+	// is Unknown. 0: for ever.
 	StaleAfter decide.Duration `json:"staleAfter" range:"0,1m..24h"`
 	Sampling
 }
@@ -40,7 +28,7 @@ type Reported struct {
 // --k8s-exporter-heartbeat-period).
 func defaultReported() *Reported {
 	r := &Reported{BadStatus: true, StaleAfter: seconds(900), Sampling: DefaultSampling(10*time.Second, 2, 3)}
-	r.MinInterval, r.FollowUp = reportedEvery, 0 // a status says the same at once again
+	r.MinInterval, r.FollowUp = time.Second, 0 // a status does not change more often, and says the same at once again
 	r.Debounce.UnknownAfter = seconds(1800)
 	return r
 }
@@ -53,8 +41,6 @@ var aType = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 func (r *Reported) Validate(at *field.Path) field.ErrorList {
 	at = at.Child("type")
 	switch {
-	case r.Type == "":
-		return field.ErrorList{field.Required(at, "the type of the Node's condition, such as KernelDeadlock")}
 	case r.Type == string(corev1.NodeReady), slices.ContainsFunc(HostSchema(), func(d Definition) bool { return string(d.Name) == r.Type }):
 		return field.ErrorList{field.Forbidden(at, r.Type+" has its taint from the control plane")}
 	case strings.HasPrefix(r.Type, "Host"), r.Type == strings.TrimPrefix(decide.RepairType, "Host"):
@@ -63,9 +49,4 @@ func (r *Reported) Validate(at *field.Path) field.ErrorList {
 		return field.ErrorList{field.Invalid(at, r.Type, "must be at most 63 letters and digits that begin with a capital, such as KernelDeadlock")}
 	}
 	return nil
-}
-
-// condition is the condition of this section, the i-th of a file.
-func (r *Reported) condition(i int) Condition {
-	return Condition{Definition{Name: probes.Condition(r.Type), Field: fmt.Sprintf("%s[%d]", reportedField, i)}, r}
 }

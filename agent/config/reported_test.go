@@ -47,7 +47,7 @@ func TestReportedConditions(t *testing.T) {
 	if len(cfg.WithoutTaint()) != 0 {
 		t.Errorf("without a taint: %q", cfg.WithoutTaint())
 	}
-	if got := config.Changes(config.Default(), cfg); !strings.Contains(got, "conditions[GPUHealthy].type none → GPUHealthy, conditions[KernelDeadlock].type none → KernelDeadlock, ") || !strings.Contains(got, "rules[GPUHealthy Degraded XID79 XID48] none → example.com/gpu:NoSchedule") {
+	if got := config.Changes(config.Default(), cfg); !strings.Contains(got, "conditions[GPUHealthy] unset → {\"badStatus\":false,") || !strings.Contains(got, "rules[GPUHealthy Degraded XID79 XID48] unset → example.com/gpu:NoSchedule") {
 		t.Error(got)
 	}
 	other, err := config.HostSchema().Decode([]byte(strings.Replace(reported, "{type: KernelDeadlock}", "{type: KernelDeadlock, staleAfter: 1h}", 1)))
@@ -76,7 +76,7 @@ func TestReportedConditionsAreRefused(t *testing.T) {
 		"no list":          {header + "conditions: KernelDeadlock\n", `conditions: Invalid value: "KernelDeadlock": must be a list`},
 		"no section":       {header + "conditions: [KernelDeadlock]\n", `conditions[0]: Invalid value: "KernelDeadlock": must be a section with fields`},
 		"unknown field":    {header + "conditions: [{type: Deadlock, stale: 5m}]\n", `conditions[0].stale: Forbidden: unknown field`},
-		"no type":          {header + "conditions: [{badStatus: false}]\n", "conditions[0].type: Required value: the type of the Node's condition, such as KernelDeadlock"},
+		"no type":          {header + "conditions: [{badStatus: false}]\n", `conditions[0].type: Invalid value: "": must be at most 63 letters and digits that begin with a capital, such as KernelDeadlock`},
 		"no type's form":   {header + "conditions: [{type: kernel-deadlock}]\n", `conditions[0].type: Invalid value: "kernel-deadlock": must be at most 63 letters and digits that begin with a capital`},
 		"the kubelet's":    {header + "conditions: [{type: Ready}, {type: DiskPressure}]\n", "conditions[1].type: Forbidden: DiskPressure has its taint from the control plane"},
 		"ours":             {header + "conditions: [{type: HostDiskPressure}, {type: RepairNeeded}]\n", "conditions[1].type: Forbidden: RepairNeeded may be one of taintlet's own conditions"},

@@ -2,29 +2,28 @@ package config
 
 import (
 	"reflect"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 	"github.com/taintlet/taintlet/taints"
 )
 
-// Definition describes a condition. A new condition needs a Section, a Definition in a Schema, and
-// a probe that package hostprobes makes from the Section.
+// Definition says what a condition is. A new condition needs a Section, a Definition
+// in a Schema, and a probe that package hostprobes makes of the Section.
 type Definition struct {
 	// Name is the condition's name, Field that of its section in the configuration file.
 	Name  probes.Condition
 	Field string
-	// TaintKey is the well-known key that the built-in rules ask for; empty:
-	// there is no built-in rule.
+	// TaintKey is the well-known key that the built-in rule asks for; empty: there is no such rule.
 	TaintKey string
-	// BecomesCritical: its probe knows the level Critical, so that a rule can evict without
-	// naming reasons.
+	// BecomesCritical: its probe knows the level Critical, so a rule can evict without naming reasons.
 	BecomesCritical bool
 	// NewSection makes its section with all defaults.
 	NewSection func() Section
@@ -37,22 +36,31 @@ type Definition struct {
 	Reasons []string
 }
 
-// Schema is the list of conditions that a configuration has, in the order in
-// which they are shown.
+// Schema is the list of conditions that a configuration has, in the order in which they are shown.
 type Schema []Definition
 
-// HostSchema returns the conditions that taintlet itself probes. It is the one
-// place that says which those are.
+// HostSchema returns the conditions that taintlet itself probes. Only this function says which those are.
 func HostSchema() Schema {
 	// A file system that is broken or does not answer.
 	broken := []string{"FileSystemReadOnly", "FileSystemShutDown", "FileSystemFailed", "FileSystemBlocked", "WriteFailed", "WriteBlocked"}
 	// A host that is cut off, or whose own part of the network fails, as its peers prove.
 	cutOff := []string{"RouteLost", "ConntrackDrops", "PodsUnreachable", "DNSUnreachable", "NodeDaemonFails", "LargePacketsLost", "CutOff"}
 	return Schema{
-		{probes.MemoryPressure, "memory", corev1.TaintNodeMemoryPressure, true, defaultMemory, nil, []string{"MemoryLow", "MemoryStalled", "MemoryStalledFully"}},
-		{probes.DiskPressure, "disk", corev1.TaintNodeDiskPressure, false, defaultDisk, broken, append(broken, "SpaceLow", "InodesLow", "MountReadOnly", "NotMounted", "WriteSlow", "WriteNoSpace")},
-		{probes.PIDPressure, "pid", corev1.TaintNodePIDPressure, true, defaultPID, nil, []string{"PIDsLow", "PIDsExhausted"}},
-		{probes.NetworkUnavailable, "network", corev1.TaintNodeNetworkUnavailable, false, defaultNetwork, cutOff, append(cutOff, "PacketLoss")},
+		{probes.MemoryPressure, "memory", corev1.TaintNodeMemoryPressure, true, func() Section { // the floor is the kubelet's memory.available
+			return &Memory{Sampling: DefaultSampling(4*time.Second, 2, 3), AvailablePercent: 5, AvailableBytes: resource.MustParse("100Mi"), StalledPercent: 15}
+		}, nil, []string{"MemoryLow", "MemoryStalled", "MemoryStalledFully"}},
+		{probes.DiskPressure, "disk", corev1.TaintNodeDiskPressure, false, func() Section { // the kubelet's nodefs.available and nodefs.inodesFree
+			paths := []string{"/", "/var/lib/kubelet", "/var/lib/containerd"}
+			return &Disk{Sampling: DefaultSampling(4*time.Second, 2, 3), Paths: paths, MountPoints: []string{}, AvailablePercent: 10, InodesPercent: 5}
+		}, broken, append(broken, "SpaceLow", "InodesLow", "MountReadOnly", "NotMounted", "WriteSlow", "WriteNoSpace")},
+		{probes.PIDPressure, "pid", corev1.TaintNodePIDPressure, true, func() Section {
+			return &PID{Sampling: DefaultSampling(4*time.Second, 2, 3), UsedPercent: 85}
+		}, nil, []string{"PIDsLow", "PIDsExhausted"}},
+		{probes.NetworkUnavailable, "network", corev1.TaintNodeNetworkUnavailable, false, func() Section {
+			n := &Network{Sampling: DefaultSampling(5*time.Second, 3, 5), DisabledClasses: []verdict.Class{}}
+			n.MinInterval, n.FollowUp = time.Second, time.Second // bursts of probes would add to the trouble
+			return n
+		}, cutOff, append(cutOff, "PacketLoss")},
 	}
 }
 
@@ -62,20 +70,19 @@ type Condition struct {
 	Section
 }
 
-// SameProbe reports whether two configurations of a condition make the same probe. A probe does not
-// depend on the mode, and of the debounce only on the threshold that clears.
+// SameProbe reports whether two configurations of a condition make the same probe: it knows neither
+// the mode nor the debounce, but for the threshold that clears.
 func SameProbe(a, b Condition) bool {
 	of := func(c Condition) map[string]any {
 		tree := treeOf(c.Section)
-		tree[debounceField] = inner(tree, debounceField)["clearFactor"]
+		tree["debounce"] = inner(tree, "debounce")["clearFactor"]
 		delete(tree, "mode")
 		return tree
 	}
 	return reflect.DeepEqual(of(a), of(b))
 }
 
-// Section is what the configuration file says about one condition. It is a
-// pointer to a struct that embeds Sampling.
+// Section is what a file says about one condition: a pointer to a struct that embeds Sampling.
 type Section interface {
 	// Common returns what every section has.
 	Common() *Sampling
@@ -83,16 +90,14 @@ type Section interface {
 	Validate(at *field.Path) field.ErrorList
 }
 
-// Sampling says how often a probe takes a sample and which samples change the
-// condition's level.
+// Sampling says how often a probe takes a sample and which samples change the condition's level.
 type Sampling struct {
 	// Period is the longest time between two samples, ±10 %: MinInterval to 10m.
 	// The nearer a threshold is, the sooner the next sample is taken.
 	Period decide.Duration `json:"period" range:"..10m"`
-	// MinInterval is the shortest time between two samples, but for those that FollowUp asks for.
-	MinInterval time.Duration `json:"-"`
-	// FollowUp is the time from a bad sample to the next, until the condition is decided. 0: the period.
-	FollowUp time.Duration `json:"-"`
+	// MinInterval is the shortest time between two samples, but for FollowUp: the time from a bad
+	// sample to the next, until the condition is decided. 0: the period.
+	MinInterval, FollowUp time.Duration `json:"-"`
 	// Mode is that of the condition. Empty: that of all conditions.
 	Mode decide.Mode `json:"mode,omitempty"`
 	// Debounce of a file has what differs from that of all conditions.
@@ -110,8 +115,7 @@ type Debounce struct {
 	ClearFactor float64 `json:"clearFactor" range:"1..10"`
 }
 
-// DefaultSampling has the defaults that all conditions share: at most four samples a second, and a
-// bad sample is confirmed quickly.
+// DefaultSampling takes at most four samples a second, and confirms a bad sample quickly.
 func DefaultSampling(period time.Duration, badSamples, samples int) Sampling {
 	return Sampling{
 		Period: decide.Duration{Duration: period}, MinInterval: 250 * time.Millisecond, FollowUp: 100 * time.Millisecond, Debounce: defaultDebounce(badSamples, samples),
@@ -134,51 +138,36 @@ func seconds(n int) decide.Duration {
 	return decide.Duration{Duration: time.Duration(n) * time.Second}
 }
 
-// builtIn is the Hash of the configuration of an agent that is given none.
+// builtIn is the Hash of the configuration of an agent that is given none: Default.
 const builtIn = "built-in"
 
-// Default returns the configuration of an agent that is given none.
+// Default returns that of HostSchema.
 func Default() *Config { return HostSchema().Default() }
 
-// Default returns the configuration of an agent that is given none. The
-// defaults of a condition's section stand beside its type.
+// Default returns the configuration of an agent that is given none.
 func (s Schema) Default() *Config {
 	cfg := &Config{
 		TypeMeta:    metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
 		Mode:        decide.Enforce,
 		Debounce:    defaultDebounce(2, 3),
 		WriteBudget: decide.WriteBudget{Burst: 3, Interval: seconds(2400)},
-		Eviction:    Eviction{Cooldown: seconds(600), Interval: seconds(3600)},
 		FleetBrake:  decide.FleetBrake{Percent: 40, MinPeers: 5},
 		Startup:     decide.Startup{Timeout: seconds(600)},
-		Repair:      Repair{After: seconds(600)},
 		Overrides:   []Override{},
 		Reported:    []*Reported{},
-		// The lifecycle conditions of Kubernetes (KEP-5683, in
-		// staging/src/k8s.io/api/core/v1/types.go since 1.37) that say that a Node is disturbed
-		// now. MaintenancePlanned is none of them: a plan that is made weeks ahead would leave the
-		// Node without taints until then.
-		Maintenance: Maintenance{Conditions: []string{"DrainInProgress", decide.Drained, "MaintenanceInProgress", "GracefulNodeShutdownInProgress"}},
 		Keys:        WellKnownKeys,
 		KeyPrefix:   taints.DefaultStandInPrefix,
 		Heartbeat:   seconds(300),
 		Hash:        builtIn,
 	}
+	cfg.Eviction.Cooldown, cfg.Eviction.Interval, cfg.Repair.After = seconds(600), seconds(3600), seconds(600)
+	// The lifecycle conditions of Kubernetes (KEP-5683, in staging/src/k8s.io/api/core/v1/types.go
+	// since 1.37) that say that a Node is disturbed now. MaintenancePlanned is none of them: a plan
+	// that is made weeks ahead would leave the Node without taints until then.
+	cfg.Maintenance.Conditions = []string{"DrainInProgress", decide.Drained, "MaintenanceInProgress", "GracefulNodeShutdownInProgress"}
 	for _, definition := range s {
 		cfg.Conditions = append(cfg.Conditions, Condition{definition, definition.NewSection()})
 	}
-	cfg.Rules = cfg.defaultRules()
+	cfg.addDefaultRules()
 	return cfg
-}
-
-// defaultRules ask for NoSchedule taints. Nothing evicts unless
-// the operator says so.
-func (c *Config) defaultRules() []decide.Rule {
-	rules := slices.DeleteFunc(c.Policy().BuiltInRules(), func(r decide.Rule) bool { return r.Level != probes.Degraded })
-	for i := range rules {
-		if c.Keys == OwnKeys {
-			rules[i].Taint.Key = taints.StandInFor(rules[i].Taint.Pair(), c.KeyPrefix).Key
-		}
-	}
-	return rules
 }

@@ -1,7 +1,7 @@
 package config
 
 import (
-	"time"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -9,8 +9,7 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// Memory is the section of MemoryPressure. 0 in a threshold means that there is
-// no such threshold.
+// Memory is the section of MemoryPressure. In all sections, a threshold of 0 is none.
 type Memory struct {
 	Sampling
 
@@ -21,16 +20,8 @@ type Memory struct {
 	// EarlyPercent: an early taint is set when less is available.
 	EarlyPercent float64 `json:"earlyPercent" range:"0..80"`
 	// StalledPercent: Degraded when tasks waited for memory for this share of the last 2 s, as
-	// far as the host reclaimed memory, and less than stalledAvailablePercent is available. 0:
-	// how long tasks wait never counts.
+	// far as the host reclaimed memory, and less than stalledAvailablePercent is available.
 	StalledPercent float64 `json:"stalledPercent" range:"0..100"`
-}
-
-// defaultMemory has the kubelet's memory.available as its floor.
-func defaultMemory() Section {
-	return &Memory{
-		Sampling: DefaultSampling(4*time.Second, 2, 3), AvailablePercent: 5, AvailableBytes: resource.MustParse("100Mi"), StalledPercent: 15,
-	}
 }
 
 // Validate returns every impossible value.
@@ -45,52 +36,34 @@ type Disk struct {
 	// Paths name the file systems to watch, by any path on them. Paths that do
 	// not exist are skipped, and named in the message. Several paths on one device count once.
 	Paths []string `json:"paths"`
-	// MountPoints are more paths to watch, at which the host must have mounted a file system. A
-	// path without a mount is Degraded.
+	// MountPoints are watched as well. The host is to have mounted a file system there: Degraded
+	// where it has not.
 	MountPoints []string `json:"mountPoints"`
-	// AvailablePercent and InodesPercent (0: no threshold): Degraded
-	// when less of the space, or of the inodes, is free.
+	// Degraded when less of the space, or of the inodes, is free. EarlyPercent: an early taint is
+	// set when less of the space is free.
 	AvailablePercent float64 `json:"availablePercent" range:"0..100"`
 	InodesPercent    float64 `json:"inodesPercent" range:"0..100"`
-	// EarlyPercent: an early taint is set when less of the space is free.
-	EarlyPercent float64    `json:"earlyPercent" range:"0..80"`
-	WriteProbe   WriteProbe `json:"writeProbe"`
+	EarlyPercent     float64 `json:"earlyPercent" range:"0..80"`
+	// WriteProbe is the small write that tells whether a file system can be written at all.
+	WriteProbe struct {
+		// Directory takes a file of 4 KiB for a moment. Empty: no writes.
+		Directory string `json:"directory"`
+	} `json:"writeProbe"`
 }
-
-// WriteProbe configures the small write that tells whether a file system can be
-// written at all.
-type WriteProbe struct {
-	// Directory takes a file of 4 KiB for a moment. Empty: no writes.
-	Directory string `json:"directory"`
-}
-
-// defaultDisk has the thresholds of the kubelet's nodefs.available and
-// nodefs.inodesFree.
-func defaultDisk() Section {
-	return &Disk{
-		Sampling: DefaultSampling(4*time.Second, 2, 3), Paths: []string{"/", "/var/lib/kubelet", "/var/lib/containerd"}, MountPoints: []string{},
-		AvailablePercent: 10, InodesPercent: 5,
-	}
-}
-
-// maxPaths is how many paths a file may have, and maxPath how long one is (PATH_MAX).
-const (
-	maxPaths = 32
-	maxPath  = 4096
-)
 
 // Validate returns every impossible value.
 func (d *Disk) Validate(at *field.Path) field.ErrorList {
-	errs := entries(d.Paths, maxPaths, at.Child("paths"), absolute)
-	errs = append(errs, entries(d.MountPoints, maxPaths, at.Child("mountPoints"), absolute)...)
-	if len(d.Paths) == 0 {
-		errs = append(errs, field.Required(at.Child("paths"), "at least one absolute path"))
-	}
+	var errs field.ErrorList
 	if directory := d.WriteProbe.Directory; directory != "" {
-		errs = append(errs, absolute(directory, at.Child("writeProbe", "directory"))...)
+		errs = absolute(directory, at.Child("writeProbe", "directory"))
 	}
-	errs = append(errs, reachable(d.Debounce, at, "inodesPercent", d.InodesPercent, 0)...)
-	return append(errs, reachable(d.Debounce, at, "availablePercent", d.AvailablePercent, d.EarlyPercent)...)
+	return slices.Concat(errs,
+		entries(d.Paths, maxPaths, at.Child("paths"), absolute),
+		entries(d.MountPoints, maxPaths, at.Child("mountPoints"), absolute),
+		when(len(d.Paths) == 0, field.Required(at.Child("paths"), "at least one absolute path")),
+		reachable(d.Debounce, at, "inodesPercent", d.InodesPercent, 0),
+		reachable(d.Debounce, at, "availablePercent", d.AvailablePercent, d.EarlyPercent),
+	)
 }
 
 // PID is the section of PIDPressure.
@@ -103,17 +76,9 @@ type PID struct {
 	EarlyPercent float64 `json:"earlyPercent" range:"0,20..99"`
 }
 
-func defaultPID() Section {
-	return &PID{Sampling: DefaultSampling(4*time.Second, 2, 3), UsedPercent: 85}
-}
-
 // Validate returns every impossible value.
 func (p *PID) Validate(at *field.Path) field.ErrorList {
-	early := 0.0
-	if p.EarlyPercent > 0 {
-		early = 100 - p.EarlyPercent
-	}
-	return reachable(p.Debounce, at, "usedPercent", 100-p.UsedPercent, early)
+	return reachable(p.Debounce, at, "usedPercent", 100-p.UsedPercent, 100-p.EarlyPercent)
 }
 
 // Network is the section of NetworkUnavailable.
@@ -122,12 +87,6 @@ type Network struct {
 
 	// DisabledClasses are kinds of checks that are not made.
 	DisabledClasses []verdict.Class `json:"disabledClasses"`
-}
-
-func defaultNetwork() Section {
-	n := &Network{Sampling: DefaultSampling(5*time.Second, 3, 5), DisabledClasses: []verdict.Class{}}
-	n.MinInterval, n.FollowUp = time.Second, time.Second // bursts of probes would add to the trouble
-	return n
 }
 
 // Validate returns every impossible value.

@@ -29,7 +29,7 @@ func TestSeverityGivesAValue(t *testing.T) {
 	if !slices.Equal(got[:2], want) || len(good.Policy().Rules) != 6 {
 		t.Errorf("%q, want %q and the default rules", got, want)
 	}
-	if changes := config.Changes(config.Default(), good); !strings.Contains(changes, "rules[DiskPressure Degraded 75] none → example.com/a=75:NoSchedule") {
+	if changes := config.Changes(config.Default(), good); !strings.Contains(changes, "rules[DiskPressure Degraded 75] unset → example.com/a=75:NoSchedule") {
 		t.Error(changes)
 	}
 	own := "keys: Own\nrules:" + strings.ReplaceAll(at75, "example.com/a", "taintlet.dev/disk-pressure")

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,10 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
-
-	"github.com/taintlet/taintlet/probes"
 )
 
 // treeOf returns the fields of a struct as a file has them.
@@ -32,110 +31,54 @@ func inner(tree map[string]any, section string) map[string]any {
 	return fields
 }
 
-// Effective writes the whole of a configuration as a file. A comment marks each field that the
-// file of the configuration sets, or its override (see For), with its default. Of the debounce of
-// all conditions, a section shows what differs.
-func (s Schema) Effective(cfg *Config) string {
-	is, given := treeOf(cfg), maps.Clone(cfg.given)
-	delete(given, "apiVersion") // which every file has
-	delete(given, "kind")
-	for section := range is {
-		isSet, common := inner(inner(given, section), debounceField), inner(is, debounceField)
-		maps.DeleteFunc(inner(inner(is, section), debounceField), func(name string, value any) bool { return isSet[name] == nil && value == common[name] })
+// tree returns the fields of a configuration as a file has them. Of the debounce of all conditions,
+// a section has what differs.
+func (c *Config) tree() map[string]any {
+	tree := treeOf(c)
+	reported, _ := tree["conditions"].([]any)
+	for _, section := range slices.AppendSeq(reported, maps.Values(tree)) {
+		fields, _ := section.(map[string]any)
+		maps.DeleteFunc(inner(fields, "debounce"), func(name string, value any) bool { return value == inner(tree, "debounce")[name] })
 	}
-	return lines("", is, treeOf(s.Default()), given)
+	return tree
 }
 
-// lines writes fields as YAML, beside their defaults and what the file gives.
-func lines(indent string, of, defaults, given map[string]any) (text string) {
-	for _, name := range slices.Sorted(maps.Keys(of)) {
-		now, before, mark := of[name], defaults[name], ""
-		list, isList := now.([]any)
-		switch {
-		case given[name] == nil:
-		case reflect.DeepEqual(now, before):
-			mark = "  # set; the default too"
-		case isList:
-			mark = fmt.Sprintf("  # set; %d by default", len(before.([]any)))
-		default:
-			mark = "  # set; default: " + flow(before)
-		}
-		if section, isSection := now.(map[string]any); !isSection && len(list) == 0 {
-			text += indent + name + ": " + flow(now) + mark + "\n"
-		} else if inside := lines(indent+"  ", section, inner(defaults, name), inner(given, name)); inside != "" {
-			text += indent + name + ":\n" + inside
-		} else if len(list) > 0 {
-			text += indent + name + ":" + mark + "\n"
-		}
-		for _, entry := range list {
-			text += indent + "- " + flow(entry) + "\n"
-		}
+// Effective writes the whole of a configuration as a file. Comments before it name the fields that
+// differ from the defaults.
+func (s Schema) Effective(cfg *Config) (text string) {
+	if all := differences(nil, s.Default().named(), cfg.named()); len(all) > 0 {
+		text = "# It differs from the default:\n# " + strings.Join(all, "\n# ") + "\n\n"
 	}
-	return text
+	file, _ := yaml.Marshal(cfg.tree())
+	return text + string(file)
 }
 
-// flow returns a value of a tree in one line of YAML.
-func flow(value any) string {
-	var parts []string
-	switch value := value.(type) {
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			parts = append(parts, flow(key)+": "+flow(value[key]))
-		}
-		return "{" + strings.Join(parts, ", ") + "}"
-	case []any:
-		for _, entry := range value {
-			parts = append(parts, flow(entry))
-		}
-		return "[" + strings.Join(parts, ", ") + "]"
-	}
-	text, _ := yaml.Marshal(value)
-	return strings.TrimSpace(string(text))
-}
-
-// maxChanges is how many fields Changes names, and maxValue how long a value of one is,
-// in bytes.
+// maxChanges is how many fields Changes names, and maxValue how long a value of one is, in bytes.
 const (
 	maxChanges = 8
 	maxValue   = 100
 )
 
-// none is the value of a field that a configuration does not have.
-const none = "none"
-
-// Changes lists the fields that differ between two configurations of one Schema, each with its
-// value before and after, such as "memory.availablePercent 5 → 6". If many differ, it lists the
-// first ones and the number of the others.
+// Changes says which fields differ between two configurations of one Schema, each with
+// its value before and after, such as "memory.availablePercent 5 → 6". Of many it names
+// the first and says how many more there are.
 func Changes(before, after *Config) string {
-	was, is := before.leaves(after), after.leaves(before)
-	all, changes := maps.Clone(was), []string(nil)
-	maps.Copy(all, is)
-	for _, path := range slices.Sorted(maps.Keys(all)) {
-		old, now := cmp.Or(was[path], none), cmp.Or(is[path], none)
-		_, name, isOfSection := strings.Cut(path, "."+debounceField+".")
-		common := debounceField + "." + name
-		if hasFollowed := isOfSection && old == was[common] && now == is[common]; old != now && !hasFollowed {
-			changes = append(changes, fmt.Sprintf("%s %s → %s", path, shortValue(old), shortValue(now)))
-		}
+	switch changes := differences(nil, before.named(), after.named()); {
+	case len(changes) == 0:
+		return "no field differs"
+	case len(changes) > maxChanges:
+		return fmt.Sprintf("%s and %d more", strings.Join(changes[:maxChanges], ", "), len(changes)-maxChanges)
+	default:
+		return strings.Join(changes, ", ")
 	}
-	if n := len(changes); n > maxChanges {
-		return fmt.Sprintf("%s and %d more", strings.Join(changes[:maxChanges], ", "), n-maxChanges)
-	}
-	return cmp.Or(strings.Join(changes, ", "), "no field differs")
 }
 
-// leaves returns the values of a configuration by the paths of their fields. In which order it has
-// its rules, and the conditions that others report, does not matter. Of a condition that another
-// configuration does not have, it has the type only.
-func (c *Config) leaves(other *Config) map[string]string {
-	tree, all := treeOf(c), map[string]string{}
-	delete(tree, overridesField)
-	for _, r := range c.Reported {
-		whole := treeOf(r)
-		if _, found := other.Condition(probes.Condition(r.Type)); !found {
-			whole = map[string]any{"type": r.Type}
-		}
-		tree[fmt.Sprintf("%s[%s]", reportedField, r.Type)] = whole
+// named is the tree of a configuration without overrides. In it, rules and conditions that others
+// report have names: in which order a file has them does not matter.
+func (c *Config) named() map[string]any {
+	tree := c.tree()
+	for i, r := range c.Reported {
+		tree[fmt.Sprintf("conditions[%s]", r.Type)] = tree["conditions"].([]any)[i]
 	}
 	for _, r := range c.Rules {
 		of := append([]string{string(r.Condition), r.Level.String()}, r.Reasons...)
@@ -143,27 +86,47 @@ func (c *Config) leaves(other *Config) map[string]string {
 			of = append(of, strconv.Itoa(r.Severity))
 		}
 		if !switchesOff(r) {
-			all[fmt.Sprintf("%s[%s]", rulesField, strings.Join(of, " "))] = strings.TrimSpace(r.Taint.Pair().With(r.Taint.Value).String() + " " + string(r.Clear))
+			tree[fmt.Sprintf("rules[%s]", strings.Join(of, " "))] = strings.TrimSpace(r.Taint.Pair().With(r.Taint.Value).String() + " " + string(r.Clear))
 		}
 	}
-	delete(tree, rulesField)
-	delete(tree, reportedField)
-	addLeaves(all, "", tree)
+	maps.DeleteFunc(tree, func(name string, _ any) bool {
+		return slices.Contains([]string{"rules", "conditions", "overrides"}, name)
+	})
+	return tree
+}
+
+// differences names the fields that differ between two values of trees.
+func differences(at *field.Path, before, after any) (all []string) {
+	was, wasSection := before.(map[string]any)
+	is, isSection := after.(map[string]any)
+	if wasSection && isSection {
+		both := maps.Clone(was)
+		maps.Copy(both, is)
+		for _, name := range slices.Sorted(maps.Keys(both)) {
+			all = append(all, differences(at.Child(name), was[name], is[name])...)
+		}
+	} else if !reflect.DeepEqual(before, after) {
+		all = append(all, fmt.Sprintf("%s %s → %s", at, shown(before), shown(after)))
+	}
 	return all
 }
 
-func addLeaves(all map[string]string, prefix string, tree map[string]any) {
-	for name, value := range tree {
-		if section, isSection := value.(map[string]any); isSection {
-			addLeaves(all, prefix+name+".", section)
-		} else {
-			all[prefix+name] = flow(value)
-		}
+// shown is a value of a tree in one line, and the beginning of a long one.
+func shown(value any) string {
+	if value == nil {
+		return "unset"
 	}
-}
-
-// shortValue cuts a value of a list, or of a text, that is long.
-func shortValue(text string) string {
+	text, _ := value.(string)
+	if text == "" {
+		data, _ := json.Marshal(value)
+		text = string(data)
+	}
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
 	if len(text) <= maxValue {
 		return text
 	}

@@ -128,9 +128,10 @@ func (s *State) Reason(name probes.Condition) string {
 
 // Shared is the level of a condition that the peers read. It is the requested level: the decided
 // one would hide from them what the brake holds back. While the newest sample cannot tell, it is
-// Unknown: a level decided up to an hour ago (unknownAfter) would brake others.
+// Unknown: a level decided up to an hour ago (unknownAfter) would brake others. So it is under
+// maintenance, when a host may be in any state.
 func (s *State) Shared(name probes.Condition) probes.Level {
-	if c := s.known(name); c.isSeen() && c.last.Level == probes.Unknown {
+	if c := s.known(name); s.pause.maintenance != "" || c.isSeen() && c.last.Level == probes.Unknown {
 		return probes.Unknown
 	}
 	return s.Requested(name)

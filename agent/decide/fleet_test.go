@@ -10,6 +10,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // fleet is agents that hear one another, without Nodes' network between them: K of
@@ -136,8 +137,8 @@ func TestWrongThresholdTaintsFewerThanTwoFifths(t *testing.T) {
 	}
 }
 
-// Peers hear of a level only while the samples can tell: neither a decided Degraded nor
-// one that is held back, once the host cannot be read.
+// Peers hear of a level only while the samples can tell, and the Node is not under maintenance:
+// neither a decided Degraded nor one that is held back, once the host cannot be read.
 func TestPeersHearUnknown(t *testing.T) {
 	s := newSim(config.Default().Policy())
 	for range 20 {
@@ -153,5 +154,12 @@ func TestPeersHearUnknown(t *testing.T) {
 	s.after(time.Second, sample(probes.MemoryPressure, "bad"))
 	if got := s.state.Shared(probes.MemoryPressure); got != probes.Degraded {
 		t.Errorf("peers hear %s of a host that is bad again", got)
+	}
+	s.edit(func(node *taints.Node) {
+		node.Conditions = append(node.Conditions, taints.NodeCondition{Type: "DrainInProgress", Status: taints.ConditionTrue})
+	})
+	s.after(time.Second, sample(probes.MemoryPressure, "bad"))
+	if got := s.state.Shared(probes.MemoryPressure); got != probes.Unknown {
+		t.Errorf("peers hear %s of a host under maintenance", got)
 	}
 }

@@ -113,8 +113,8 @@ func (s *State) mayDegrade(t *turn, c *condition) bool {
 	if r.braked = ""; held != describe.HeldFleetBrake {
 		return held == ""
 	}
-	if share.heard() < t.policy.FleetBrake.MinPeers {
-		r.braked = describe.Silenced(c.name, share.heard())
+	if share.Asked < t.policy.FleetBrake.MinPeers {
+		r.braked = describe.Silenced(c.name, share.Asked)
 		return false
 	}
 	r.braked = describe.Braked(c.name, share.Bad, share.Asked, share.ZoneBad, share.ZoneAsked)
@@ -247,7 +247,7 @@ func (s *State) brake(t *turn, c *condition) (describe.Hold, time.Time) {
 	switch {
 	case limit.Percent == 0:
 		return "", time.Time{}
-	case c.onset.braked != "" && share.heard() < limit.MinPeers && mayBeMany:
+	case c.onset.braked != "" && share.Asked < limit.MinPeers && mayBeMany:
 		return describe.HeldFleetBrake, time.Time{} // whoever keeps the peers from answering must not end the brake
 	case share.reaches(percent, limit.MinPeers), share.zone().reaches(percent, limit.MinPeers):
 		return describe.HeldFleetBrake, time.Time{}

@@ -48,54 +48,33 @@ type Peers struct {
 }
 
 // Share is how many peers told their level of a condition within the last minute,
-// and how many of these have it Degraded or would have, but for the fleet brake. Peers
-// under maintenance are none of these.
+// and how many of these have it Degraded or would have, but for the fleet brake.
 type Share struct {
 	Asked, Bad int
-	// Maintained is how many peers under maintenance told their level.
-	Maintained int
-	// ZoneAsked, ZoneBad and ZoneMaintained are those of them in the own Node's zone; 0: it
-	// is not known.
-	ZoneAsked, ZoneBad, ZoneMaintained int
+	// ZoneAsked and ZoneBad are those of them in the own Node's zone; 0: it is not known.
+	ZoneAsked, ZoneBad int
 }
 
 // With returns the share with one peer more. isNear: it is in the own Node's zone.
-func (s Share) With(isBad, isMaintained, isNear bool) Share {
-	add := func(asked, bad, maintained *int) {
-		switch {
-		case isMaintained:
-			*maintained++
-			return
-		case isBad:
-			*bad++
-		}
-		*asked++
+func (s Share) With(isBad, isNear bool) Share {
+	bad := 0
+	if isBad {
+		bad = 1
 	}
-	add(&s.Asked, &s.Bad, &s.Maintained)
+	s.Asked, s.Bad = s.Asked+1, s.Bad+bad
 	if isNear {
-		add(&s.ZoneAsked, &s.ZoneBad, &s.ZoneMaintained)
+		s.ZoneAsked, s.ZoneBad = s.ZoneAsked+1, s.ZoneBad+bad
 	}
 	return s
 }
 
 // zone returns the share of the peers in the own Node's zone.
-func (s Share) zone() Share {
-	return Share{Asked: s.ZoneAsked, Bad: s.ZoneBad, Maintained: s.ZoneMaintained}
-}
+func (s Share) zone() Share { return Share{Asked: s.ZoneAsked, Bad: s.ZoneBad} }
 
-// heard is how many peers told their level.
-func (s Share) heard() int { return s.Asked + s.Maintained }
-
-// reaches reports whether enough peers have told, and this percentage of them and this host have
-// the condition. Peers under maintenance have told, and where any other peer has the condition,
-// they are no part of the percentage. So a false claim of maintenance never helps a taint more than
-// a false claim to be OK.
+// reaches reports whether enough peers have told their level, and this percentage of them and this
+// host have the condition.
 func (s Share) reaches(percent, minPeers int) bool {
-	of := s.Asked
-	if s.Bad == 0 {
-		of = s.heard()
-	}
-	return s.heard() >= minPeers && 100*(s.Bad+1) >= percent*(of+1)
+	return s.Asked >= minPeers && 100*(s.Bad+1) >= percent*(s.Asked+1)
 }
 
 // Inputs are what is new since the last Step.

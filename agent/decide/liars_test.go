@@ -50,7 +50,7 @@ func isBraked(well time.Duration, share decide.Share) bool {
 	s := newSim(config.Default().Policy())
 	second := func(symbol string) {
 		s.peers = decide.Peers{
-			Known: share.Asked + share.Maintained, Rounds: s.peers.Rounds + 1,
+			Known: share.Asked, Rounds: s.peers.Rounds + 1,
 			Shares: map[probes.Condition]decide.Share{probes.MemoryPressure: share},
 		}
 		s.after(time.Second, sample(probes.MemoryPressure, symbol))

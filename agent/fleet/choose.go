@@ -79,29 +79,23 @@ const (
 // first for the own Node. With few zones, Nodes of the own zone come first. It returns one endpoint
 // of each Node and family, and one at each address, so that a writer of slices cannot make every
 // agent query one victim as often as a dozen peers.
-func choose(own, ownZone string, all []endpoint, most int) []endpoint {
+func choose(own, ownZone string, all []endpoint, most int) (chosen []endpoint) {
 	byNode, nodes := othersByNode(own, all)
-	byZone := map[string][]endpoint{}
-	var zones []string // in the order of their first
+	turns, zones := map[string]int{}, map[string]int{} // of the Nodes in their zones, and how many are in each
 	for _, node := range first(own, nodes, len(nodes)) {
 		e := byNode[node]
-		if byZone[e.zone] == nil {
-			zones = append(zones, e.zone)
+		chosen = append(chosen, e)
+		turns[node] = zones[e.zone]
+		zones[e.zone]++
+	}
+	turn := func(e endpoint) int {
+		if len(zones) <= fewZones && e.zone == ownZone && turns[e.node] < neighbours {
+			return -1
 		}
-		byZone[e.zone] = append(byZone[e.zone], e)
+		return turns[e.node]
 	}
-	var chosen []endpoint
-	if near := byZone[ownZone]; len(zones) <= fewZones {
-		chosen = append(chosen, near[:min(neighbours, most, len(near))]...)
-	}
-	for turn, near := 0, len(chosen); len(chosen) < min(most, len(nodes)); turn++ {
-		for _, zone := range zones {
-			if turn < len(byZone[zone]) && (zone != ownZone || turn >= near) && len(chosen) < most {
-				chosen = append(chosen, byZone[zone][turn])
-			}
-		}
-	}
-	return chosen
+	slices.SortStableFunc(chosen, func(a, b endpoint) int { return cmp.Compare(turn(a), turn(b)) })
+	return chosen[:min(most, len(chosen))]
 }
 
 // othersByNode returns one endpoint of each other Node, with its second address, and the Nodes in order.

@@ -76,7 +76,6 @@ type Fleet struct {
 	zones       map[string]string    // of the peers, by Node
 	agentsAt    map[netip.Addr]bool  // the addresses of all agents whose slices were read
 	maintenance []string             // types of Node conditions by which a Node is under maintenance
-	noted       map[string]noted     // Leases, by the name of the Node
 	unread      map[string]bool      // lists by whether the last try to read them failed
 	own         verdict.Answer       // to the peers
 	classes     map[verdict.Class]bool
@@ -97,6 +96,11 @@ func New(o Options) *Fleet {
 	f.isRead = !f.hasPeers()
 	return f
 }
+
+// Joiner is a probe whose samples depend on the hosts around its own.
+type Joiner interface{ Join(cluster verdict.Cluster) }
+
+var _ verdict.Cluster = (*Fleet)(nil)
 
 // Alone returns a fleet of one agent.
 func Alone() *Fleet { return New(Options{}) }

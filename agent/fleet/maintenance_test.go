@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/agent/decide"
-	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -53,39 +52,8 @@ func TestSuspicionIsRestored(t *testing.T) {
 	}
 }
 
-// Peers under maintenance are in no share, from their next answer on.
-func TestSharesLeaveOutMaintenance(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(&source{agents: 4})
-		f.SetDecided(map[probes.Condition]probes.Level{probes.DiskPressure: probes.OK}, false, nil)
-		runFor(t, f, func() {
-			says := func(maintained ...string) map[string]verdict.Answer {
-				answers := map[string]verdict.Answer{}
-				for _, node := range []string{"node-1", "node-2", "node-3"} {
-					answers[node] = verdict.Answer{
-						Version: verdict.AnswerVersion, Levels: map[probes.Condition]probes.Level{probes.DiskPressure: probes.Degraded},
-						Maintenance: slices.Contains(maintained, node),
-					}
-				}
-				return answers
-			}
-			f.Observe(roundOf(says()))
-			if got, want := f.Peers().Shares[probes.DiskPressure], (decide.Share{Asked: 3, Bad: 3}); got != want {
-				t.Errorf("%+v, want %+v", got, want)
-			}
-			f.Observe(roundOf(says("node-1", "node-3")))
-			if got, want := f.Peers().Shares[probes.DiskPressure], (decide.Share{Asked: 1, Bad: 1, Maintained: 2}); got != want {
-				t.Errorf("%+v, want %+v", got, want)
-			}
-			if answered := f.Status().Answered; answered != 3 {
-				t.Errorf("%d answered", answered)
-			}
-		})
-	})
-}
-
-// A Node under maintenance does not count even where its Lease is renewed. That its Lease
-// is known does: otherwise Nodes without power would count for it.
+// The Lease of a Node under maintenance is read although the Node does not count: otherwise Nodes without
+// power would count for it.
 func TestNodesUnderMaintenance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{agents: 9, conditions: map[string]taints.NodeCondition{
@@ -97,12 +65,9 @@ func TestNodesUnderMaintenance(t *testing.T) {
 		f.SetDecided(nil, false, []string{"MaintenanceInProgress", "DrainInProgress"})
 		runFor(t, f, func() {
 			s.leases = map[string]time.Time{"node-1": time.Now()}
-			all := []string{"node-1", "node-2", "node-3"}
-			_ = f.Note(t.Context(), all) // two have no Lease
-			time.Sleep(renewedWithin)
-			s.leases["node-1"] = time.Now()
+			all := []string{"node-1", "node-2", "node-3"} // two have no Lease
 			got, err := f.Standings(t.Context(), all)
-			want := []verdict.Standing{{Node: "node-1", LeaseKnown: true, Excuse: "is under maintenance"}, {Node: "node-2"}, {Node: "node-3"}}
+			want := []verdict.Standing{{Node: "node-1", Renewed: s.leases["node-1"], Excuse: "is under maintenance"}, {Node: "node-2"}, {Node: "node-3"}}
 			if err != nil || !slices.Equal(got, want) {
 				t.Errorf("%+v, %v, want %+v", got, err, want)
 			}

@@ -27,11 +27,6 @@ const (
 	// each question is up to 20 requests.
 	askSoonest = 5 * time.Second
 	askLatest  = time.Minute
-	// renewedWithin is the time within which a kubelet renews its Lease: 10 s, or 4 % more.
-	renewedWithin = 11 * time.Second
-	// notedFor is how long a note counts: a Lease that was renewed since says nothing of a Node
-	// that lost its power afterwards. The probe notes about 15 s before it asks, and asks for 30 s.
-	notedFor = time.Minute
 	// readAtOnce Nodes or Leases are read at a time: twelve of the largest are more than an agent's memory.
 	readAtOnce = 4
 )
@@ -39,11 +34,9 @@ const (
 // errNotNow says that the API server is being asked, or did not answer a short time ago.
 var errNotNow = errors.New("the API server is not asked now")
 
-// noted is when a Node's Lease was renewed, by that Node's clock, and when that was read, by the own one.
-type noted struct{ renewed, at time.Time }
-
 // Consult takes in the verdict on a round, asks the API server what it needs, and returns the
-// Standings; nil: none are asked for, or there was no answer. A host whose note fails waits longer.
+// Standings; nil: none are asked for, or there was no answer. What it wants noted has Leases
+// alone. A host whose note fails waits longer.
 //
 // This is asked between a round and its sample. An answer before the next round would come 2 to 4 s
 // later.
@@ -56,7 +49,7 @@ func (f *Fleet) Consult(ctx context.Context, news *verdict.Verdict) (standings [
 		if len(news.Note) > 0 {
 			noting, cancel := context.WithTimeout(ctx, notePatience)
 			defer cancel()
-			_ = f.Note(noting, news.Note)
+			standings = f.Leases(noting, news.Note)
 		}
 		if len(news.Ask) > 0 {
 			asking, cancel := context.WithTimeout(ctx, askPatience)
@@ -79,20 +72,15 @@ func each(nodes []string, read func(i int, node string) error) error {
 	return group.Wait()
 }
 
-// Note reads when the Leases of these Nodes were renewed, and forgets all other Leases.
-func (f *Fleet) Note(ctx context.Context, nodes []string) error {
-	f.mu.Lock()
-	f.noted = map[string]noted{}
-	f.mu.Unlock()
-	return each(nodes[:min(MaxPeers, len(nodes))], func(_ int, name string) error {
-		renewed, err := f.options.Source.LeaseRenewed(ctx, name)
-		if err == nil && !renewed.IsZero() {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.noted[name] = noted{renewed, time.Now()}
-		}
+// Leases reads when the Leases of these Nodes were renewed. One that cannot be read is left out.
+func (f *Fleet) Leases(ctx context.Context, nodes []string) []verdict.Standing {
+	found := make([]verdict.Standing, min(MaxPeers, len(nodes)))
+	_ = each(nodes[:len(found)], func(i int, name string) (err error) {
+		found[i].Node = name
+		found[i].Renewed, err = f.options.Source.LeaseRenewed(ctx, name)
 		return err
 	})
+	return found
 }
 
 // Standings reads from the API server what the Nodes report of themselves. After an error nothing
@@ -137,40 +125,13 @@ func (f *Fleet) standings(ctx context.Context, nodes []string) ([]verdict.Standi
 		if s.Excuse == "" && !slices.ContainsFunc(agents, func(e endpoint) bool { return e.node == name }) {
 			s.Excuse = "has no ready agent"
 		}
-		if !s.Suspects && (s.Excuse == "" || s.Excuse == cordoned || s.Excuse == maintained) {
-			f.addLease(ctx, &s)
+		if !s.Suspects && (s.Excuse == "" || s.Excuse == verdict.Cordoned || s.Excuse == verdict.Maintained) {
+			s.Renewed, _ = f.options.Source.LeaseRenewed(ctx, name) // it counts without, where others have none either
 		}
 		found[i] = s
 		return nil
 	})
 }
-
-// addLease adds what the Node's Lease shows, if it was noted, and was renewed since or noted long
-// enough ago. No clocks of different hosts are compared. What is known of it counts for the others
-// too. If a cordoned Node renews its Lease, its host is there: it may be cordoned for days.
-func (f *Fleet) addLease(ctx context.Context, s *verdict.Standing) {
-	f.mu.Lock()
-	before, isNoted := f.noted[s.Node]
-	f.mu.Unlock()
-	age := time.Since(before.at)
-	if !isNoted || age > notedFor {
-		return
-	}
-	renewed, err := f.options.Source.LeaseRenewed(ctx, s.Node)
-	renews := !renewed.Equal(before.renewed)
-	s.LeaseKnown = err == nil && !renewed.IsZero() && (renews || age >= renewedWithin)
-	switch {
-	case !s.LeaseKnown || s.Excuse == maintained:
-	case renews:
-		s.Excuse = ""
-	default:
-		s.Excuse = "does not renew its Lease"
-	}
-}
-
-// Reasons why a Node does not count. A cordoned Node is about to be drained and its host switched
-// off, and a Node under maintenance is being drained or repaired.
-const cordoned, maintained = "is cordoned", "is under maintenance"
 
 // standingOf reads the state that a Node publishes. It ignores the condition's age, which would
 // compare the clocks of two hosts. A Node without an agent is no longer an endpoint. A Node that
@@ -192,9 +153,9 @@ func standingOf(node *taints.Node, maintenance []string) verdict.Standing {
 	case slices.ContainsFunc(node.Taints, func(t taints.Taint) bool { return slices.Contains(leaving, t.Key) }):
 		s.Excuse = "is about to be removed or rebooted"
 	case !s.Suspects && decide.MaintenanceOf(node, maintenance) != "":
-		s.Excuse = maintained
+		s.Excuse = verdict.Maintained
 	case !s.Suspects && node.IsUnschedulable:
-		s.Excuse = cordoned
+		s.Excuse = verdict.Cordoned
 	}
 	return s
 }

@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -13,68 +12,26 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// A Node whose Lease was not renewed within 11 s is gone. What is not known of a
-// Lease excuses nobody.
+// The Leases of Nodes that may count are read: also of those that are cordoned or under maintenance. One
+// that cannot be read is left out.
 func TestLeases(t *testing.T) {
-	inFleet(t, &source{agents: 9}, func(t *testing.T, f *Fleet, s *source) {
-		zone := time.FixedZone("", 3600)
-		s.leases = map[string]time.Time{}
-		for i := 1; i <= 3; i++ {
-			s.leases[fmt.Sprint("node-", i)] = time.Now()
-		}
-		all := []string{"node-1", "node-2", "node-3", "node-4"} // the last one has no Lease
-		if err := f.Note(t.Context(), all[:2]); err != nil {
-			t.Fatal(err)
-		}
-		ask := func(when string, want ...verdict.Standing) {
-			t.Helper()
-			got, err := f.Standings(t.Context(), all)
-			if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
-				t.Errorf("%s: %+v, %v, want %+v", when, got, err, want)
+	for _, cordoned := range []bool{false, true} {
+		inFleet(t, &source{agents: 9, cordoned: cordoned}, func(t *testing.T, f *Fleet, s *source) {
+			renewed, excuse := time.Now(), map[bool]string{true: verdict.Cordoned}[cordoned]
+			s.leases = map[string]time.Time{"node-1": renewed}
+			all := []string{"node-1", "node-2"} // the last one has no Lease
+			for range 2 {
+				if got, want := f.Leases(t.Context(), all), []verdict.Standing{{Node: all[0], Renewed: renewed}, {Node: all[1]}}; !slices.Equal(got, want) {
+					t.Errorf("%+v, want %+v", got, want)
+				}
+				got, err := f.Standings(t.Context(), all)
+				if want := []verdict.Standing{{Node: all[0], Excuse: excuse, Renewed: renewed}, {Node: all[1], Excuse: excuse}}; err != nil || !slices.Equal(got, want) {
+					t.Errorf("%+v, %v, want %+v", got, err, want)
+				}
+				s.leases, s.leaseErr, renewed = nil, errors.New("forbidden"), time.Time{}
 			}
-		}
-		n1, n2, n3, n4 := verdict.Standing{Node: all[0]}, verdict.Standing{Node: all[1]}, verdict.Standing{Node: all[2]}, verdict.Standing{Node: all[3]}
-		time.Sleep(renewedWithin - time.Second)
-		s.leases[all[0]] = s.leases[all[0]].Add(10 * time.Second)
-		s.leases[all[1]] = s.leases[all[1]].In(zone) // the same moment
-		n1.LeaseKnown = true
-		ask("too soon for the second", n1, n2, n3, n4)
-		time.Sleep(time.Second)
-		n2.LeaseKnown, n2.Excuse = true, "does not renew its Lease"
-		ask("11 s later", n1, n2, n3, n4)
-		s.leaseErr = errors.New("forbidden")
-		n1.LeaseKnown, n2.LeaseKnown, n2.Excuse = false, false, ""
-		ask("no Lease can be read", n1, n2, n3, n4)
-		if err := f.Note(t.Context(), all); err == nil {
-			t.Error("noted what cannot be read")
-		}
-		s.leaseErr = nil
-		time.Sleep(renewedWithin)
-		ask("they were not noted again", n1, n2, n3, n4)
-		if err := f.Note(t.Context(), all); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(notedFor + time.Second)
-		ask("the notes are too old", n1, n2, n3, n4)
-	})
-}
-
-// A cordoned Node counts when its Lease is renewed: its host is there.
-func TestCordonedNodes(t *testing.T) {
-	inFleet(t, &source{agents: 9, cordoned: true}, func(t *testing.T, f *Fleet, s *source) {
-		s.leases = map[string]time.Time{"node-1": time.Now(), "node-2": time.Now()}
-		all := []string{"node-1", "node-2", "node-3"}
-		_ = f.Note(t.Context(), all) // the last one has no Lease
-		time.Sleep(renewedWithin)
-		s.leases["node-1"] = time.Now()
-		got, err := f.Standings(t.Context(), all)
-		want := []verdict.Standing{
-			{Node: "node-1", LeaseKnown: true}, {Node: "node-2", LeaseKnown: true, Excuse: "does not renew its Lease"}, {Node: "node-3", Excuse: "is cordoned"},
-		}
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("%+v, %v, want %+v", got, err, want)
-		}
-	})
+		})
+	}
 }
 
 // While the list of the agents is read, nobody waits for it.
@@ -168,12 +125,14 @@ func (hanging) LeaseRenewed(ctx context.Context, _ string) (time.Time, error) {
 func TestConsultEndsInTime(t *testing.T) {
 	inFleet(t, &source{agents: 9}, func(t *testing.T, f *Fleet, s *source) {
 		nodes := []string{"node-1", "node-2"}
-		if got := f.Consult(t.Context(), &verdict.Verdict{Note: nodes}); got != nil || len(f.noted) != 0 {
-			t.Errorf("nothing is asked, and no Lease is there: %+v, noted %v", got, f.noted)
+		if got := f.Consult(t.Context(), &verdict.Verdict{}); got != nil {
+			t.Errorf("nothing is asked: %+v", got)
 		}
 		s.leases = map[string]time.Time{"node-2": time.Now()}
-		if got := f.Consult(t.Context(), &verdict.Verdict{Note: nodes, Ask: nodes}); len(got) != 2 || len(f.noted) != 1 {
-			t.Errorf("%+v, noted %v", got, f.noted)
+		for _, asked := range []*verdict.Verdict{{Note: nodes}, {Ask: nodes}} {
+			if got := f.Consult(t.Context(), asked); len(got) != 2 || !got[0].Renewed.IsZero() || !got[1].Renewed.Equal(s.leases[nodes[1]]) {
+				t.Errorf("%+v", got)
+			}
 		}
 		f.options.Source = hanging{s}
 		begin := time.Now()

@@ -24,8 +24,9 @@ type heard struct {
 // Page returns the answer to GET /peer.
 func (f *Fleet) Page() []byte {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	page, _ := json.Marshal(f.own) // no field of an Answer can fail
+	own := f.own // its maps are replaced, never changed
+	f.mu.Unlock()
+	page, _ := json.Marshal(own) // no field of an Answer can fail
 	return page
 }
 
@@ -106,7 +107,7 @@ func (f *Fleet) Peers() decide.Peers {
 		isNear := f.zone != "" && f.zones[node] == f.zone
 		for condition := range f.own.Levels {
 			if level := said.Levels[condition]; level != probes.Unknown {
-				peers.Shares[condition] = peers.Shares[condition].With(level >= probes.Degraded, said.Maintenance, isNear)
+				peers.Shares[condition] = peers.Shares[condition].With(level >= probes.Degraded, isNear)
 			}
 		}
 	}

@@ -52,8 +52,7 @@ func fill(t *testing.T, m *Metrics, texts []string) {
 		o := probes.Observation{Condition: c, Level: probes.Level(i / 4 % 4), Reason: text, Message: text, Certain: true}
 		m.Noticed(decide.Notice{Kind: decide.TaintLost, Condition: c, By: text, Message: text})
 		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.KeyPrefix}, Observations: []probes.Observation{o}}, now)
-		m.Decided(policy, &state, now)
-		m.FleetIs(fleet.Status{Unread: map[string]bool{"agents": true}, Classes: map[verdict.Class]bool{verdict.DNS: true, verdict.Class(text): true}})
+		m.Decided(policy, &state, fleet.Status{Unread: map[string]bool{"agents": true}, Classes: map[verdict.Class]bool{verdict.DNS: true, verdict.Class(text): true}}, now)
 		measures = append(measures, probes.Measure{Name: "available", Path: text, Unit: probes.Unit(i % 4), Value: 1, Degraded: 1, Critical: 1, Clear: 1})
 		m.Sampled(o, measures)
 		m.Wrote(nil)
@@ -191,7 +190,7 @@ func TestTimeToClearAndTokens(t *testing.T) {
 		o := probes.Observation{Condition: probes.DiskPressure, Level: level, Certain: level > probes.OK, Reason: "Seen", Message: "seen"}
 		now = now.Add(10 * time.Second)
 		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: policy.StandInPrefix}, Observations: []probes.Observation{o}}, now)
-		m.Decided(policy, &state, now)
+		m.Decided(policy, &state, fleet.Status{}, now)
 		return gauges(t, m)
 	}
 	const (

@@ -106,7 +106,7 @@ func (m *Metrics) Forget(c probes.Condition) {
 	m.names = slices.DeleteFunc(m.names, func(name probes.Condition) bool { return name == c })
 }
 
-// Sampled counts a sample, and takes in the quantities that its probe measured.
+// Sampled counts a sample, and takes what its probe measured.
 func (m *Metrics) Sampled(o probes.Observation, measures []probes.Measure) {
 	m.samples.WithLabelValues(string(o.Condition), o.Level.String()).Inc()
 	m.mu.Lock()
@@ -114,14 +114,14 @@ func (m *Metrics) Sampled(o probes.Observation, measures []probes.Measure) {
 	m.sampled[o.Condition] = sample{o, append(m.sampled[o.Condition].measures[:0], measures[:min(len(measures), maxInputs)]...)}
 }
 
-// Decided takes in the newest decision.
-func (m *Metrics) Decided(policy *decide.Policy, s *decide.State, now time.Time) {
+// Decided takes what was decided, and what is known of the peers and of the network.
+func (m *Metrics) Decided(policy *decide.Policy, s *decide.State, peers fleet.Status, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.policy, m.state, m.decidedAt = policy, *s, now // a State is never changed
+	m.policy, m.state, m.fleet, m.decidedAt = policy, *s, peers, now // a State is never changed
 }
 
-// Noticed counts a change of a level, and a taint that another program removed.
+// Noticed counts a change of a level, and a taint that others removed.
 func (m *Metrics) Noticed(n decide.Notice) {
 	switch n.Kind {
 	case decide.LevelChanged:
@@ -145,7 +145,7 @@ func knownManagers() []string {
 	}
 }
 
-// Wrote counts an attempt to write the Node.
+// Wrote counts a try to write the Node.
 func (m *Metrics) Wrote(err error) {
 	switch {
 	case errors.Is(err, apiserver.ErrOvertaken):
@@ -155,11 +155,4 @@ func (m *Metrics) Wrote(err error) {
 	default:
 		m.writes.WithLabelValues("ok").Inc()
 	}
-}
-
-// FleetIs takes in the state of the peers and of the network.
-func (m *Metrics) FleetIs(s fleet.Status) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.fleet = s
 }

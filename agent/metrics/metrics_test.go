@@ -8,6 +8,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/fixtures"
@@ -30,7 +31,7 @@ func TestGaugesGoBackWithRecovery(t *testing.T) {
 		now = now.Add(time.Second)
 		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.KeyPrefix}, Observations: []probes.Observation{o}}, now)
 		m.Sampled(o, nil)
-		m.Decided(policy, &state, now)
+		m.Decided(policy, &state, fleet.Status{}, now)
 	}
 	m.Configured(cfg)
 	sample(probes.Degraded, 80)
@@ -56,7 +57,7 @@ func TestForgottenConditionComesBack(t *testing.T) {
 		m.Configured(cfg)
 		o := probes.Observation{Condition: probes.PIDPressure, Level: probes.OK}
 		m.Sampled(o, []probes.Measure{{Name: "free_tasks", Unit: probes.Items, Value: 5, Degraded: 3}})
-		m.Decided(policy, &state, now)
+		m.Decided(policy, &state, fleet.Status{}, now)
 		return seriesOf(t, m, probes.PIDPressure)
 	}
 	before := show()
@@ -155,7 +156,7 @@ func TestHeldAndReasonAreShown(t *testing.T) {
 		}
 		now = now.Add(15 * time.Second)
 		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.KeyPrefix}, Observations: all, Written: true, Refresh: true}, now)
-		m.Decided(policy, &state, now)
+		m.Decided(policy, &state, fleet.Status{}, now)
 		shown := map[string]float64{}
 		for name, value := range gauges(t, m) {
 			if strings.HasPrefix(name, "taintlet_held{") || strings.HasPrefix(name, "taintlet_condition_reason{") {

@@ -43,8 +43,8 @@ const (
 	maxRequestTimeout = 40 * time.Second
 )
 
-// Memory is a Node without an API server, and without other writers. Apply returns the Node as it
-// would be, and stores nothing.
+// Memory is a Node without an API server, which nobody writes. Apply answers
+// with the Node as it would be, and keeps nothing.
 type Memory struct {
 	name string
 	log  *slog.Logger
@@ -74,13 +74,13 @@ func (m *Memory) Apply(_ context.Context, base *taints.Node, desired taints.Desi
 	return after, nil
 }
 
-// Announce does nothing: this Node has no Events.
+// Announce does nothing: nobody reads Events of this Node.
 func (m *Memory) Announce(context.Context, *taints.Node, string, string) error { return nil }
 
-// Ping always succeeds.
+// Ping is answered always.
 func (m *Memory) Ping(context.Context) error { return nil }
 
-// KeepPolicy always reports the policy as present, so that the run shows a complete installation.
+// KeepPolicy is there: the run shows what a complete installation does.
 func (m *Memory) KeepPolicy(context.Context, bool) (isPresent bool, version string, err error) {
 	m.log.Info("dry run: assuming that the admission policy " + taints.KeepPolicyName + " is installed")
 	return true, "dry-run", nil
@@ -89,9 +89,8 @@ func (m *Memory) KeepPolicy(context.Context, bool) (isPresent bool, version stri
 // Overlay is the Node of a dry run: a Node that is never written, with the agent's writes laid over
 // it, so that the agent continues as if they had been stored.
 type Overlay struct {
-	// below answers with the Node as it would be, and keeps nothing.
-	below Client
-	log   *slog.Logger
+	Client // it answers with the Node as it would be, and keeps nothing
+	log    *slog.Logger
 
 	mu   sync.Mutex
 	real *taints.Node
@@ -104,7 +103,7 @@ type Overlay struct {
 
 // NewOverlay returns the Node of a dry run: of --dry-run=client over a Memory, of
 // --dry-run=server over a client whose writes the API server checks and does not keep.
-func NewOverlay(below Client, log *slog.Logger) *Overlay { return &Overlay{below: below, log: log} }
+func NewOverlay(below Client, log *slog.Logger) *Overlay { return &Overlay{Client: below, log: log} }
 
 // Watch sends every version of the real Node, with the agent's writes laid over it.
 func (o *Overlay) Watch(ctx context.Context, versions chan<- *taints.Node) error {
@@ -112,7 +111,7 @@ func (o *Overlay) Watch(ctx context.Context, versions chan<- *taints.Node) error
 	defer cancel()
 	real := make(chan *taints.Node)
 	ended := make(chan error, 1)
-	go func() { ended <- o.below.Watch(ctx, real) }()
+	go func() { ended <- o.Client.Watch(ctx, real) }()
 	for {
 		select {
 		case err := <-ended:
@@ -147,7 +146,7 @@ func (o *Overlay) Apply(ctx context.Context, base *taints.Node, desired taints.D
 	before := o.laid.ApplyTo(o.real)
 	// The real Node does not have the transitions that were not kept.
 	desired.Conditions = before.Transitions(desired.Conditions)
-	answer, err := o.below.Apply(ctx, o.real, desired)
+	answer, err := o.Client.Apply(ctx, o.real, desired)
 	if err != nil {
 		return o.shown(), err
 	}
@@ -198,16 +197,8 @@ func (o *Overlay) shown() *taints.Node {
 	return shown
 }
 
-// Ping asks the Node below.
-func (o *Overlay) Ping(ctx context.Context) error { return o.below.Ping(ctx) }
-
-// KeepPolicy asks the Node below.
-func (o *Overlay) KeepPolicy(ctx context.Context, withVersion bool) (isPresent bool, version string, err error) {
-	return o.below.KeepPolicy(ctx, withVersion)
-}
-
-// Announce sends the Event as a dry run, and logs it.
+// Announce sends the Event, which is not kept, and logs it.
 func (o *Overlay) Announce(ctx context.Context, node *taints.Node, reason, message string) error {
 	o.log.Info("dry run: would write an event", "type", corev1.EventTypeWarning, "reason", reason, "message", message)
-	return o.below.Announce(ctx, node, reason, message)
+	return o.Client.Announce(ctx, node, reason, message)
 }

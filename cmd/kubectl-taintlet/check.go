@@ -19,8 +19,7 @@ func checkVerb() *cobra.Command {
 		Use: "check", Short: "Check an installation, or with --pre the requirements", Args: cobra.NoArgs,
 		Long: `Check an installation, or with --pre the requirements.
 
-It changes nothing: all writes are dry runs. Some checks impersonate the agents' account, and one requests a
-short-lived token.
+It changes nothing: writes are dry runs. Some checks impersonate the agents' account.
 
 √ means good, ‼ works but could be better, × must be fixed, and - could not be checked. Below each × and ‼
 are a remedy and a link to the documentation.

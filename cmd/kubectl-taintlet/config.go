@@ -23,12 +23,12 @@ func configVerb() *cobra.Command {
 		Use: "config [NODE]", Short: "Show the configuration in force, or check a file", Args: cobra.MatchAll(cobra.MaximumNArgs(1), nodeNames),
 		Long: `Show the configuration in force, or check a file.
 
-It reads the agents' ConfigMap, and shows on how many Nodes it is in force. For NODE it shows the configuration
-after the override that applies to the Node, and names the override. --config checks a file instead, and
---default shows the built-in configuration. Neither contacts the API server.
+It reads the agents' ConfigMap, and says on how many Nodes it is in force. For NODE it shows the configuration
+with the override that applies to the Node, and says which one that is. --config checks a file instead, and
+--default shows the built-in configuration; these contact no API server.
 
-A comment marks each field that the configuration sets, and shows its default. Comments at the end explain how
-the taint of each rule stays on a Node. The output is a valid configuration file.`,
+Comments at the top name the fields that differ from the defaults. Comments at the end explain for each
+rule how its taint stays on a Node. The output is a valid configuration file.`,
 		Example: `  # Which configuration is in force?
   kubectl taintlet config
   # Which configuration is in force on this Node?

@@ -34,10 +34,10 @@ func TestConfigInForce(t *testing.T) {
 		configMap: configured(pools),
 	}))
 	for name, want := range map[string][]string{
-		"":   {", in force on 1 of 2 Nodes:\n", "\n  availablePercent: 6 ", "\n  period: 3s "},
-		"n1": {" with overrides[1] {example.com/pool: batch}, in force on Node n1:\n", "\n  availablePercent: 3 ", "\n  period: 4s\n", "\noverrides: []\n"},
-		"n2": {". Node n2 still uses 8198, which only its agent knows:\n", "\n  availablePercent: 6 "},
-		"n3": {" with overrides[0] {example.com/pool: web}, in mode Observe by the annotation taintlet.dev/mode. No agent reports what is in force on Node n3:\n", "\n  availablePercent: 6 "},
+		"":   {", in force on 1 of 2 Nodes:\n", "\n  availablePercent: 6\n", "\n  period: 3s\n"},
+		"n1": {" with overrides[1] {example.com/pool=batch}, in force on Node n1:\n", "\n  availablePercent: 3\n", "\n  period: 4s\n", "\noverrides: []\n"},
+		"n2": {". Node n2 still uses 8198, which only its agent knows:\n", "\n  availablePercent: 6\n"},
+		"n3": {" with overrides[0] {example.com/pool=web}, in mode Observe by the annotation taintlet.dev/mode. No agent reports what is in force on Node n3:\n", "\n  availablePercent: 6\n"},
 	} {
 		code, out, stderr := program.Call(t, append([]string{"config", "--kubeconfig=" + kubeconfig}, strings.Fields(name)...)...)
 		for _, part := range append(want, "# ConfigMap taintlet-system/taintlet, configuration "+newest) {

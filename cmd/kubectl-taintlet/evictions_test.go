@@ -36,7 +36,7 @@ kind: TaintletConfiguration
 eviction: {slots: 1}
 rules: [{condition: MemoryPressure, level: Critical, taint: {key: example.com/tight, effect: NoExecute}}]
 overrides:
-- nodeSelector: {example.com/pool: db}
+- nodeSelector: {example.com/pool=db}
   rules: []
 `
 
@@ -52,9 +52,9 @@ func TestEvictionsHaveTheRulesOfEachNode(t *testing.T) {
 			{"metadata": {"name": "b"}, "spec": {"nodeName": "n2", "tolerations": [{"key": "example.com/tight", "operator": "Exists"}]}}]}`,
 	}))
 	for names, want := range map[string][]string{
-		"": {`NODE +EVICTED NOW +LATER +KEPT +EVICTION +TAINT\nn1 with overrides\[0\] {example.com/pool: db} +1 +0 +0 +off +node.kubernetes.io/memory-pressure:NoExecute\n`,
+		"": {`NODE +EVICTED NOW +LATER +KEPT +EVICTION +TAINT\nn1 with overrides\[0\] {example.com/pool=db} +1 +0 +0 +off +node.kubernetes.io/memory-pressure:NoExecute\n`,
 			`\nn2 +0 +0 +1 +on +example.com/tight:NoExecute\nEviction is off: no rule for level Critical`},
-		"n1": {`\n\nNode n1 with overrides\[0\] {example.com/pool: db}, MemoryPressure Critical would set node.kubernetes.io/memory-pressure:NoExecute; of 1 pods:\n  1 evicted now\n    /a\n  0 evicted later\n`},
+		"n1": {`\n\nNode n1 with overrides\[0\] {example.com/pool=db}, MemoryPressure Critical would set node.kubernetes.io/memory-pressure:NoExecute; of 1 pods:\n  1 evicted now\n    /a\n  0 evicted later\n`},
 		"n2": {`\n\nNode n2, MemoryPressure Critical sets example.com/tight:NoExecute; of 1 pods:\n(.*\n)+  1 kept\n    /b\n\nAn eviction that`},
 	} {
 		code, out, stderr := program.Call(t, append([]string{"evictions", "--kubeconfig=" + kubeconfig}, strings.Fields(names)...)...)

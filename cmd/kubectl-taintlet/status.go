@@ -55,7 +55,12 @@ Exit code 3: an agent is silent or down, a condition is not OK, a finding is a f
 			ctx, cancel := command.Within(c.Context(), timeout)
 			defer cancel()
 			o.Nodes, o.Namespace = args, cluster.Namespace
-			return showStatus(ctx, c, o)
+			o.Out, o.Err, o.Version = c.OutOrStdout(), c.ErrOrStderr(), command.Version()
+			isWell, err := status.Run(ctx, o)
+			if err == nil && !isWell && !o.Watch {
+				return command.ErrNotWell
+			}
+			return err
 		},
 	}
 	c.ValidArgsFunction = completeNodes(&cluster)
@@ -74,20 +79,6 @@ func addStatusFlags(c *cobra.Command, o *status.Options) {
 	flags.BoolVarP(&o.Watch, "watch", "w", false, "refresh every 3 s (less often on a large cluster) until interrupted")
 	flags.BoolVar(&o.Wait, "wait", false, "wait until everything is healthy")
 	flags.DurationVar(&o.SilentAfter, "silent-after", 0, "how long after its last write an agent is silent (default: two and a half heartbeats)")
-}
-
-// showStatus shows the fleet where the verb writes to. On a terminal it has the terminal's
-// size and colours.
-func showStatus(ctx context.Context, c *cobra.Command, o status.Options) error {
-	o.Out, o.Err, o.Version = c.OutOrStdout(), c.ErrOrStderr(), command.Version()
-	if screen := terminal.NewScreen(c.OutOrStdout()); screen.IsTerminal {
-		o.Out, o.Screen = screen.W, screen
-	}
-	isWell, err := status.Run(ctx, o)
-	if err == nil && !isWell && !o.Watch {
-		return command.ErrNotWell
-	}
-	return err
 }
 
 func checkStatus(o *status.Options, nodes []string, selector string) (err error) {

@@ -147,7 +147,7 @@ func (o *options) parts(cfg *config.Config, log *slog.Logger) (assembly.Options,
 	}
 	parts.HostIP, _ = netip.ParseAddr(os.Getenv("HOST_IP")) // the zero value: it is not known
 	if o.config != "" {
-		parts.Reload = config.HostSchema().Reloader(o.config)
+		parts.Reload = config.HostSchema().Reloader(o.config, cfg.Hash)
 	}
 	if o.dryRun != assembly.DryRunClient {
 		parts.RestConfig, err = apiConfig(o.kubeconfig)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -29,7 +30,14 @@ const (
 // reads each of them again from a disk that every process waits for. Locking needs no privileges:
 // each process may lock RLIMIT_MEMLOCK, by default 8 MiB since Linux 5.16. Before, it was 64 KiB,
 // which is too little to help. docs/decisions.md shows the effect.
+//
+// First it reads all of the program from its disk. On a disk that hangs, the first use of a page that
+// was never read would stop the whole agent, before it could report the disk.
 func keepPages(ctx context.Context, log *slog.Logger) {
+	if file, err := os.Open(ownProgram); err == nil {
+		_, _ = io.Copy(io.Discard, file) // pages that cannot be read are read when they are used
+		_ = file.Close()
+	}
 	code, err := ownCode()
 	for _, r := range code {
 		if !r.isText { // a constant may have been relocated
@@ -53,6 +61,8 @@ func keepPages(ctx context.Context, log *slog.Logger) {
 	}
 }
 
+const ownProgram = "/proc/self/exe"
+
 // pages are a range of memory. isText: its bytes are those of the file.
 type pages struct {
 	begin, end uintptr
@@ -61,7 +71,7 @@ type pages struct {
 
 // ownCode returns where the code of this program and its constants are mapped.
 func ownCode() (all []pages, err error) {
-	name, err := os.Readlink("/proc/self/exe")
+	name, err := os.Readlink(ownProgram)
 	if err != nil {
 		return nil, err
 	}

@@ -1,14 +1,18 @@
 // Package terminal writes to the terminals of people: texts that others wrote without
-// what commands a terminal, and pictures over one another.
+// what commands a terminal, in lines that fit.
 package terminal
 
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
+	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
 // Clean makes a text from another program safe for one line of a terminal: Plain, without line
@@ -83,6 +87,17 @@ func Wrap(text, first, indent string, columns int) []string {
 	return lines
 }
 
+// Aligned puts the cells of rows below one another, two columns apart.
+func Aligned(rows [][]string) []string {
+	var text strings.Builder
+	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	t.Flush() //nolint:errcheck // a Builder takes all
+	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+}
+
 // Span is a duration in at most two units, such as 3 h 20 min.
 func Span(d time.Duration) string {
 	d = d.Truncate(time.Second)
@@ -125,31 +140,9 @@ func Listed(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// Colour is the sequence that sets the colour of the letters after it.
-type Colour string
-
-// The colours.
-const (
-	Red     Colour = "\x1b[31m"
-	Green   Colour = "\x1b[32m"
-	Yellow  Colour = "\x1b[33m"
-	Magenta Colour = "\x1b[35m"
-
-	uncoloured = "\x1b[0m"
-)
-
-// Paint returns the text in a colour; of no colour: the text.
-func (c Colour) Paint(text string) string {
-	if c == "" {
-		return text
-	}
-	return string(c) + text + uncoloured
-}
-
 // Writer passes text on to W without control sequences for a terminal. Every verb writes through a
 // Writer, because much of its output comes from other programs: names and owners of pods, taints,
-// messages of an API server. Drawn screens bypass it (NewScreen): their colours are taintlet's, and
-// their texts were cleaned when they were read.
+// messages of an API server.
 type Writer struct {
 	W io.Writer
 	// part is the begin of a rune whose rest has not been written yet.
@@ -170,4 +163,18 @@ func (p *Writer) Write(text []byte) (int, error) {
 		return 0, err
 	}
 	return len(text), nil
+}
+
+// Size is the size of the terminal behind the Writer; 0, 0: there is none, or it does not say.
+func (p *Writer) Size() (columns, lines int) {
+	if file, isFile := p.W.(*os.File); isFile {
+		columns, lines, _ = term.GetSize(int(file.Fd()))
+	}
+	return columns, lines
+}
+
+// Clear clears the terminal, which then writes from its first line on.
+func (p *Writer) Clear() error {
+	_, err := io.WriteString(p.W, "\x1b[H\x1b[2J")
+	return err
 }

@@ -167,7 +167,7 @@ func stories() []struct {
 			}
 			return s.sample(time.Second, bad)
 		}},
-		{"forked processes share their pages: no more than the host lost, and has", func(t *testing.T) Finding {
+		{"forked processes share their pages: no more than the host lost, and than is in use", func(t *testing.T) Finding {
 			s := newScene(t, Memory)
 			s.sample(4*time.Second, far)
 			left := s.host.Left

@@ -74,8 +74,8 @@ const (
 func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
 	f := Finding{Resource: r, In: now.At - b.since, First: now.First}
 	all := b.tallies(r, now)
-	blind := b.blind(r)
-	blind -= b.prove(r, all, blind)
+	unseen, proven := b.blind(r, all)
+	blind := unseen - proven
 	tallies := slices.SortedFunc(maps.Values(all), func(x, y *Consumer) int {
 		return cmp.Or(cmp.Compare(y.Took, x.Took), cmp.Compare(x.Group.Kind, y.Group.Kind), cmp.Compare(x.Group.Name, y.Group.Name))
 	})
@@ -88,10 +88,10 @@ func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
 		}
 	}
 	// Forked processes share pages, which count in each of them. So a group took at most what
-	// the host lost, and holds at most what it has.
+	// the host lost, and holds at most what is in use.
 	most := Consumer{Took: math.Inf(1), Holds: math.Inf(1)}
 	if r == Memory {
-		most = Consumer{Took: max(0, b.host.Left-host.Left), Holds: host.Total}
+		most = Consumer{Took: max(0, b.host.Left-host.Left), Holds: host.Total - host.Left}
 	}
 	f.Largest = largest.told(r, now, most)
 	if r == Memory {
@@ -105,7 +105,7 @@ func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
 	}
 	least := max(1, host.Total*leastShare)
 	if f.In > 0 && f.Takers[0].Took >= least {
-		f.Certainty, f.IsPartial = Named, b.blind(r) > f.Takers[0].Took*partial
+		f.Certainty, f.IsPartial = Named, unseen > f.Takers[0].Took*partial
 		return f
 	}
 	f.Certainty, f.Takers = Unseen, [2]Consumer{}
@@ -116,44 +116,32 @@ func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
 }
 
 // blind returns what was taken between the time when the host was last healthy and the first
-// snapshot, other than by processes that were started in between: nobody saw by whom.
-func (b *baseline) blind(r Resource) float64 {
-	var fresh float64
-	for i := range b.snapshot.Processes {
-		if p := &b.snapshot.Processes[i]; p.Start > b.since {
-			fresh += r.amount(p)
-		}
-	}
-	return max(0, b.host.Left-b.atFirst.Left-fresh)
-}
-
-// prove adds to a group the part of the unseen amount that no other can have taken, because all
-// others together held less at the first snapshot. It returns that part. That can be so of one group
-// only, and only if all together held as much: the rest is the kernel's.
-func (b *baseline) prove(r Resource, all map[Group]*Consumer, blind float64) float64 {
-	if blind == 0 {
-		return 0
-	}
-	held, total := map[Group]float64{}, 0.0
-	for i := range b.snapshot.Processes {
-		if p := &b.snapshot.Processes[i]; p.Start <= b.since {
-			held[p.Group] += r.amount(p)
-			total += r.amount(p)
-		}
-	}
+// snapshot, other than by processes that were started in between: nobody saw by whom. The part of it
+// that only one group can have taken, because all others together held less at the first snapshot,
+// is proven. It is added to that group. That can be so of one group only, and only if all together
+// held as much: the rest is the kernel's.
+func (b *baseline) blind(r Resource, all map[Group]*Consumer) (blind, proven float64) {
+	held, total, fresh := map[Group]float64{}, 0.0, 0.0
 	if r == Memory {
-		total += b.snapshot.Shared
+		total = b.snapshot.Shared
 	}
-	if blind > total {
-		return 0
+	for i := range b.snapshot.Processes {
+		p := &b.snapshot.Processes[i]
+		if p.Start > b.since {
+			fresh += r.amount(p)
+			continue
+		}
+		held[p.Group] += r.amount(p)
+		total += r.amount(p)
 	}
+	blind = max(0, b.host.Left-b.atFirst.Left-fresh)
 	for group, own := range held {
-		if proven := blind - (total - own); proven > 0 && all[group] != nil {
-			all[group].Took += proven
-			return proven
+		if part := blind - (total - own); blind <= total && part > 0 && all[group] != nil {
+			all[group].Took += part
+			return blind, part
 		}
 	}
-	return 0
+	return blind, 0
 }
 
 // told returns the consumer with its command, and with at most as much as most has.
@@ -169,7 +157,8 @@ func (f Finding) after(before Finding, now *Snapshot) Finding {
 		return f
 	}
 	was := before.Takers[0]
-	switch is := f.taker(was.Group); {
+	isGone := !slices.ContainsFunc(now.Processes, func(p Proc) bool { return p.Group == was.Group })
+	switch is := slices.IndexFunc(f.Takers[:], func(c Consumer) bool { return c.Group == was.Group }); {
 	case f.Certainty == Named && is == 1: // both took about as much: the order stays
 		f.Takers[0], f.Takers[1] = f.Takers[1], f.Takers[0]
 		f.In = before.In
@@ -177,7 +166,7 @@ func (f Finding) after(before Finding, now *Snapshot) Finding {
 		if f.Takers[0].Took <= was.Took*(1+partial) {
 			f.In = before.In
 		}
-	case f.Takers[0].Took < was.Took*partial && !now.hasGroup(was.Group):
+	case f.Takers[0].Took < was.Took*partial && isGone:
 		f.Certainty, f.In, f.Takers = Named, before.In, before.Takers
 		f.Takers[0].IsGone, f.Takers[1] = true, Consumer{}
 		f.IsPartial = before.IsPartial
@@ -185,31 +174,19 @@ func (f Finding) after(before Finding, now *Snapshot) Finding {
 	return f
 }
 
-// taker returns the place of a group among the takers; -1: it is none.
-func (f Finding) taker(g Group) int {
-	return slices.IndexFunc(f.Takers[:], func(c Consumer) bool { return c.Group == g })
-}
-
-// hasGroup reports whether a process of the group runs.
-func (s *Snapshot) hasGroup(g Group) bool {
-	return slices.ContainsFunc(s.Processes, func(p Proc) bool { return p.Group == g })
-}
-
 // Culprit returns the finding as data.
 func (f Finding) Culprit() probes.Culprit {
-	c := probes.Culprit{Unit: probes.Bytes}
-	if f.Resource == Tasks {
-		c.Unit = probes.Items
-	}
-	switch first := f.Takers[0]; f.Certainty {
+	var c Consumer
+	switch f.Certainty {
 	case Named:
-		c.Kind, c.Name, c.Command = first.Group.Kind.String(), first.Group.Name, first.Command
-		c.Took, c.Seconds, c.Holds, c.IsGone = first.Took, f.In.Seconds(), first.Holds, first.IsGone
+		c = f.Takers[0]
 	case Many:
-		c.Kind, c.Took, c.Seconds = Kind(0).String(), f.Taken, f.In.Seconds()
+		c.Took = f.Taken
 	default:
 		return probes.Culprit{}
 	}
-	c.TookText, c.HoldsText = f.text(c.Took)+" in "+trend.TimeText(f.In), f.text(c.Holds)
-	return c
+	return probes.Culprit{
+		Kind: c.Group.Kind.String(), Name: c.Group.Name, Command: c.Command, Took: c.Took, Seconds: f.In.Seconds(), Holds: c.Holds, IsGone: c.IsGone,
+		TookText: f.text(c.Took) + " in " + trend.TimeText(f.In),
+	}
 }

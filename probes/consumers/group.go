@@ -3,8 +3,8 @@ package consumers
 import (
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/taintlet/taintlet/probes/trend"
 )
 
 // Kind says what a Group is.
@@ -22,21 +22,7 @@ const (
 
 // String returns the kind in one word.
 func (k Kind) String() string {
-	switch k {
-	case KindPod:
-		return "pod"
-	case KindUnit:
-		return "unit"
-	case KindCgroup:
-		return "cgroup"
-	case KindProcess:
-		return "process"
-	case KindKernel:
-		return "kernel"
-	case KindOwn:
-		return "own"
-	}
-	return "none"
+	return [...]string{"none", "pod", "unit", "cgroup", "process", "kernel", "own"}[k]
 }
 
 // Group is the processes of one owner. The zero value is none.
@@ -103,9 +89,9 @@ func groupAt(path string, isPrivate bool) Group {
 	}
 	switch {
 	case unit != "":
-		return Group{KindUnit, Printable(unit, maxName)}
+		return Group{KindUnit, trend.Printable(unit, maxName)}
 	case rest != "":
-		return Group{KindCgroup, Printable(rest, maxName)}
+		return Group{KindCgroup, trend.Printable(rest, maxName)}
 	}
 	return Group{}
 }
@@ -157,36 +143,16 @@ func isUID(text string) bool {
 // PodsIn returns the UIDs of the pods that a text names, each once, in their order. Anybody
 // may have written the text.
 func PodsIn(text string) (uids []string) {
-	for {
-		_, rest, found := strings.Cut(text, podPrefix)
-		if !found {
-			return uids
-		}
-		text = rest
+	for _, rest := range strings.Split(text, podPrefix)[1:] {
 		uid, _, _ := strings.Cut(rest, " ")
 		uid = strings.TrimRight(uid, ",;:")
 		if isUID(uid) && !slices.Contains(uids, uid) {
 			uids = append(uids, uid)
 		}
 	}
+	return uids
 }
 
 // maxName is the longest name of a group in a message, in bytes. The name of a control group can
 // have 255 bytes, and its path many names.
 const maxName = 96
-
-// Printable makes a name that a process chose fit for one line of text, cut to most bytes.
-// Characters that would end a name in a message, or that do not print, become question marks.
-func Printable(name string, most int) string {
-	name = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) || unicode.IsMark(r) || r == utf8.RuneError || r == ';' || r == '(' || r == ')' {
-			return '?'
-		}
-		return r
-	}, name)
-	if len(name) <= most {
-		return name
-	}
-	const more = "…"
-	return strings.ToValidUTF8(name[:most-len(more)], "") + more
-}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/taintlet/taintlet/probes/trend"
 )
 
 const (
@@ -134,7 +136,7 @@ func FuzzStat(f *testing.F) {
 		if err == nil && (s.tasks < 0 || s.start < 0) {
 			t.Errorf("%+v", s)
 		}
-		checkPrintable(t, Printable(s.command, mostCommand), mostCommand)
+		checkPrintable(t, trend.Printable(s.command, mostCommand), mostCommand)
 		if pages, err := parseShared(shared); err == nil && pages > 1<<63-1 {
 			t.Error(pages)
 		}

@@ -104,19 +104,15 @@ func clock(id int32) time.Duration {
 	return time.Duration(at.Nano())
 }
 
-// read reads the processes, if there is room for that.
+// read reads the processes, if they are wanted and there is room for that.
 func (p *Probe) read(want Want) {
-	if want == Nothing {
-		return
-	}
 	s, err := p.reader.Read(want, sinceBoot())
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err != nil {
+	switch {
+	case err != nil:
 		p.unreadable = err.Error()
-		return
-	}
-	if s != nil {
+	case s != nil:
 		p.unreadable = ""
 		p.course.Add(s)
 	}

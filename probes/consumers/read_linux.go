@@ -2,7 +2,7 @@ package consumers
 
 import (
 	"errors"
-	"io"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/hostfile"
+	"github.com/taintlet/taintlet/probes/trend"
 )
 
 const (
@@ -39,13 +40,14 @@ var errHidden = errors.New("the processes of other users are hidden (hidepid)")
 // Reader reads the processes of a host, and pays for it. All conditions of a host share one.
 type Reader struct {
 	host probes.Host
+	most int // processes that are read
 
 	mu        sync.Mutex // one reading at a time
 	allowance allowance
 }
 
 // NewReader returns a Reader of the processes in h.Proc.
-func NewReader(h probes.Host) *Reader { return &Reader{host: h} }
+func NewReader(h probes.Host) *Reader { return &Reader{host: h, most: mostProcesses} }
 
 // Read reads the processes if the allowance has room; nil: it has not. An error says why
 // they cannot be seen. now counts from the host's boot.
@@ -67,12 +69,14 @@ func (r *Reader) read(now time.Duration) (*Snapshot, error) {
 	if hostfile.InPrivatePIDNamespace(r.host.Proc) {
 		return nil, errors.New("this is not the host's PID namespace (hostPID)")
 	}
-	s := &Snapshot{At: now}
-	shared, err := readShared(r.host.Proc)
+	meminfo, err := hostfile.Read(filepath.Join(r.host.Proc, "meminfo"))
 	if err != nil {
 		return nil, err
 	}
-	s.Shared = shared
+	_, shmem, _ := strings.Cut(meminfo, "\nShmem:")
+	var kib uint64
+	_, _ = fmt.Sscan(shmem, &kib) // it is told beside the consumers, and not needed to find them
+	s := &Snapshot{At: now, Shared: float64(kib) * 1024}
 	pids, err := listPIDs(r.host.Proc)
 	if err != nil {
 		return nil, err
@@ -80,7 +84,9 @@ func (r *Reader) read(now time.Duration) (*Snapshot, error) {
 	if len(pids) == 0 || pids[0] != 1 {
 		return nil, errHidden
 	}
-	pids, s.First = bound(pids)
+	if len(pids) > r.most {
+		pids, s.First = pids[:r.most], r.most
+	}
 	isPrivate := r.isPrivateCgroup()
 	s.Processes = make([]Proc, 0, len(pids))
 	for i, pid := range pids {
@@ -98,14 +104,6 @@ func (r *Reader) read(now time.Duration) (*Snapshot, error) {
 	return s, nil
 }
 
-// bound returns the processes that are read, and how many these are where there are more.
-func bound(pids []int32) (kept []int32, first int) {
-	if len(pids) > mostProcesses {
-		return pids[:mostProcesses], mostProcesses
-	}
-	return pids, 0
-}
-
 // listPIDs returns the identifiers of all processes, rising.
 func listPIDs(proc string) (pids []int32, err error) {
 	folder, err := os.Open(proc)
@@ -113,21 +111,14 @@ func listPIDs(proc string) (pids []int32, err error) {
 		return nil, err
 	}
 	defer folder.Close() //nolint:errcheck // nothing was written
-	for {
-		names, err := folder.Readdirnames(1024)
-		for _, name := range names {
-			if pid, err := strconv.ParseInt(name, 10, 32); err == nil && pid > 0 {
-				pids = append(pids, int32(pid))
-			}
-		}
-		switch {
-		case errors.Is(err, io.EOF):
-			slices.Sort(pids)
-			return pids, nil
-		case err != nil:
-			return nil, err
+	names, err := folder.Readdirnames(-1)
+	for _, name := range names {
+		if pid, err := strconv.ParseInt(name, 10, 32); err == nil && pid > 0 {
+			pids = append(pids, int32(pid))
 		}
 	}
+	slices.Sort(pids)
+	return pids, err
 }
 
 // isPrivateCgroup reports whether this program has a private control group namespace. The first
@@ -161,7 +152,7 @@ func (r *Reader) readProcess(pid int32, isPrivateCgroup bool) (p Proc, err error
 		}
 		p.Bytes -= min(p.Bytes, pages*page)
 	}
-	p.Command = Printable(s.command, mostCommand)
+	p.Command = trend.Printable(s.command, mostCommand)
 	if s.isKernel {
 		p.Group = Group{Kind: KindKernel}
 		return p, nil
@@ -173,19 +164,4 @@ func (r *Reader) readProcess(pid int32, isPrivateCgroup bool) (p Proc, err error
 		p.Group = Group{KindProcess, p.Command}
 	}
 	return p, nil
-}
-
-// readShared reads the memory of tmpfs and of shared memory from meminfo.
-func readShared(proc string) (float64, error) {
-	text, err := hostfile.Read(filepath.Join(proc, "meminfo"))
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(text, "\nShmem:")
-	digits, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
-	kib, err := strconv.ParseUint(digits, 10, 53)
-	if err != nil {
-		return 0, nil // it is told beside the consumers, and not needed to find them
-	}
-	return float64(kib) * 1024, nil
 }

@@ -195,15 +195,12 @@ func TestNotReadable(t *testing.T) {
 
 func TestMostProcesses(t *testing.T) {
 	t.Parallel()
-	pids := make([]int32, 0, mostProcesses+1)
-	for pid := range int32(mostProcesses + 1) {
-		pids = append(pids, pid+1)
-	}
-	if kept, first := bound(pids); len(kept) != mostProcesses || first != mostProcesses {
-		t.Errorf("%d of %d, first %d", len(kept), len(pids), first)
-	}
-	if kept, first := bound(pids[:mostProcesses]); len(kept) != mostProcesses || first != 0 {
-		t.Errorf("%d, first %d", len(kept), first)
+	for most, want := range map[int]int{2: 2, 3: 0, mostProcesses: 0} {
+		r := NewReader(tree(t, 3))
+		r.most = most
+		if s, err := r.Read(Soon, sinceBoot()); err != nil || s.First != want || len(s.Processes) != min(3, most) {
+			t.Errorf("at most %d: %+v, %v", most, s, err)
+		}
 	}
 }
 

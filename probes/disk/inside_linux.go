@@ -11,9 +11,6 @@ import (
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
-// isWholeHost says that root is the root that the kernel resolves paths in anyway.
-func isWholeHost(root string) bool { return filepath.Clean(root) == "/" }
-
 // openInside opens the path as a process would whose root is root: an absolute
 // symbolic link and .. stay inside. The descriptor is good for asking about the
 // file and for resolving names in it (O_PATH).
@@ -33,33 +30,23 @@ func openInside(root, path string) (descriptor int, err error) {
 }
 
 // open opens a path under root in order to ask about the file.
-func open(root, path string, flags int) (descriptor int, err error) {
+func open(root, path string, flags int) (int, error) {
 	flags |= unix.O_PATH | unix.O_CLOEXEC
-	top := unix.AT_FDCWD
-	how := unix.OpenHow{Flags: uint64(flags), Resolve: unix.RESOLVE_IN_ROOT}
-	if !isWholeHost(root) {
-		if top, err = unix.Open(root, unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY, 0); err != nil {
-			// Not wrapped, because a missing root is trouble, unlike a missing path in it.
-			return -1, fmt.Errorf("the host's root: %v", err) //nolint:errorlint // on purpose
-		}
-		defer unix.Close(top) //nolint:errcheck // nothing was written
+	if filepath.Clean(root) == "/" { // as the kernel resolves paths anyway
+		return hostfile.Uninterrupted(func() (int, error) { return unix.Open(path, flags, 0) })
 	}
-	err = hostfile.Uninterrupted(func() (err error) {
-		if isWholeHost(root) {
-			descriptor, err = unix.Open(path, flags, 0)
-		} else {
-			descriptor, err = unix.Openat2(top, path, &how)
-		}
-		return err
-	})
-	return descriptor, err
+	top, err := unix.Open(root, unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY, 0)
+	if err != nil {
+		// Not wrapped, because a missing root is trouble, unlike a missing path in it.
+		return -1, fmt.Errorf("the host's root: %v", err) //nolint:errorlint // on purpose
+	}
+	defer unix.Close(top) //nolint:errcheck // nothing was written
+	how := unix.OpenHow{Flags: uint64(flags), Resolve: unix.RESOLVE_IN_ROOT}
+	return hostfile.Uninterrupted(func() (int, error) { return unix.Openat2(top, path, &how) })
 }
 
 // openDirectory opens a directory under root, to make files in it.
 func openDirectory(root, path string) (*os.Root, error) {
-	if isWholeHost(root) {
-		return os.OpenRoot(path)
-	}
 	descriptor, err := openInside(root, path)
 	if err != nil {
 		return nil, err

@@ -66,8 +66,8 @@ func (t Thresholds) judge(s sample) (v judgements) {
 // message names whatever is unknown, and paths that are not there.
 func (v judgements) join() probes.Observation {
 	var all judgement
-	var unknown []error
-	var absent []string
+	var first error // of those that are unknown
+	var unknown, absent []string
 	for _, one := range slices.Concat(v.paths, v.writes) {
 		if one.found {
 			all.add(one.worst, one.tightness)
@@ -77,18 +77,18 @@ func (v judgements) join() probes.Observation {
 			absent = append(absent, one.absent)
 		}
 		if one.unknown != nil {
-			unknown = append(unknown, one.unknown)
+			first, unknown = cmp.Or(first, one.unknown), append(unknown, one.unknown.Error())
 			all.holds = all.holds || one.holds
 		}
 	}
-	missing := ""
+	why, missing := strings.ReplaceAll(strings.Join(unknown, "; "), "\n", "; "), "" // a path may hold anything
 	if len(absent) > 0 {
 		missing = "; no such path: " + strings.Join(absent, ", ")
 	}
 	switch {
 	case all.found && (all.worst.Level == probes.Degraded || !all.holds && !v.areUnread()):
 		if len(unknown) > 0 {
-			all.worst.Message += "; unknown: " + joinErrors(unknown)
+			all.worst.Message += "; unknown: " + why
 		}
 		all.worst.Message += missing
 		if all.worst.Level > probes.OK {
@@ -97,11 +97,11 @@ func (v judgements) join() probes.Observation {
 			all.worst.Severity = all.early
 		}
 		return all.worst
-	case len(unknown) == 0:
+	case first == nil:
 		return probes.UnknownBecause(probes.DiskPressure, probes.Because("NoFileSystem", "none of the paths leads to a file system with a size%s", missing))
 	}
-	o := probes.UnknownBecause(probes.DiskPressure, unknown[0])
-	o.Message = joinErrors(unknown) + missing
+	o := probes.UnknownBecause(probes.DiskPressure, first)
+	o.Message = why + missing
 	return o
 }
 
@@ -142,8 +142,8 @@ func (t Thresholds) judgePath(r pathState) (v judgement) {
 		}
 	}
 	switch {
-	case r.failed.inRow > 0:
-		v.add(degradedByFailures("FileSystemFailed", title, r.failed.err, r.failed.inRow), math.Inf(1))
+	case r.failures > 0:
+		v.add(degradedByFailures("FileSystemFailed", title, r.err, r.failures), math.Inf(1))
 	case r.silence > 0:
 		t.judgeSilence(title+": no answer", r.silence, r.unhealthy, "FileSystemBlocked", "StatfsBlocked", &v)
 	case r.trouble != nil:
@@ -300,6 +300,14 @@ func degraded(reason string, severity int, certain bool, message string) probes.
 	return probes.Observation{
 		Condition: probes.DiskPressure, Level: probes.Degraded, Severity: severity, Certain: certain, Reason: reason, Message: message,
 	}
+}
+
+// errorText returns what the kernel said, without the names that Go puts before.
+func errorText(err error) string {
+	if code, ok := errors.AsType[syscall.Errno](err); ok {
+		return code.Error()
+	}
+	return err.Error()
 }
 
 // degradedByFailures returns the finding for this number of failures in a row. It is certain from

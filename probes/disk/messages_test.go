@@ -48,7 +48,7 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 		judge(answering(fileSystem{"/", 1, 90 * gib, 100 * gib, 90, 1000})), judge(answering(fileSystem{"/", 1, 90 * gib, 100 * gib, 60, 1000})), judge(answering(fewInodes("/var"))),
 		judge(mounted(true, false, true)), judge(mounted(true, true, false)), judge(mounted(false, false, true)), readOnlyImage(),
 		judge(onMount(mountSample{mount: shutdown})),
-		judge(sample{}.and(pathState{name: "/srv", failed: failure{3, fmt.Errorf("statx: %w", syscall.EIO)}})),
+		judge(sample{}.and(pathState{name: "/srv", failures: 3, err: fmt.Errorf("statx: %w", syscall.EIO)})),
 		judge(silent(42*time.Second)), judge(silent(5*time.Second)),
 		judge(sample{}.and(pathState{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: permission denied")})), judge(sample{}),
 		wrote(answered(40*time.Millisecond, nil)), wrote(answered(4*time.Second, nil)),

@@ -11,7 +11,7 @@ import (
 type mountReader struct {
 	// read finds the mounts under the paths. It may hang.
 	read func([]wantedMount) []pathMounts
-	call hostfile.SureCall[mountAnswer]
+	call hostfile.SoleCall[mountAnswer]
 
 	at   time.Time     // of the last reading; zero: none yet
 	took time.Duration // by the last reading
@@ -21,9 +21,8 @@ type mountReader struct {
 
 // mountAnswer is what one reading found.
 type mountAnswer struct {
-	wanted []wantedMount
-	found  []pathMounts
-	took   time.Duration
+	found []pathMounts
+	took  time.Duration
 }
 
 const (
@@ -44,22 +43,20 @@ func (m *mountReader) isDue() bool {
 	return m.matter || m.at.IsZero() || time.Since(m.at) >= min(max(m.took*mountsShare, mountsEvery), mountsSeldom)
 }
 
-// renew reads the mounts. ok is false where there is no answer, or one to an earlier
-// question.
+// renew reads the mounts. ok is false where there is no answer. That of an earlier reading is
+// dropped, because the paths may have other mounts now.
 func (m *mountReader) renew(ctx context.Context, wanted []wantedMount) (found []pathMounts, ok bool) {
-	m.call.Start(func() mountAnswer {
+	isNew := m.call.Start(func() mountAnswer {
 		begin := time.Now()
 		found := m.read(wanted)
-		return mountAnswer{wanted, found, time.Since(begin)}
+		return mountAnswer{found, time.Since(begin)}
 	})
+	if !isNew {
+		return nil, false
+	}
 	answer, ok := m.call.Wait(ctx)
 	if !ok {
 		return nil, false
-	}
-	for i := range wanted {
-		if !answer.wanted[i].isOf(wanted[i]) {
-			return nil, false
-		}
 	}
 	m.at, m.took, m.matter = time.Now(), answer.took, false
 	return answer.found, true

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,16 +28,13 @@ type pathMounts struct {
 	isSure bool
 	// host is where the host has mounted the file system, of a path without a role.
 	host mount
-	// hosts says whether the host has mounted something at a point, if that was asked.
-	hosts hostPoint
+	// at is what the host has mounted at a point, if that was asked, and root what it has at /.
+	// Each host has the latter, so without it its mounts are not known.
+	at, root mount
 }
 
-// hostPoint is what the host's mounts say of a point: the mount there, and the one at /. Each
-// host has the latter, so without it its mounts are not known.
-type hostPoint struct{ at, root mount }
-
-// isBare says that the host has mounted nothing there.
-func (p hostPoint) isBare() bool { return p.root.point != "" && p.at.point == "" }
+// isBare says that the host has mounted nothing at the point.
+func (m *pathMounts) isBare() bool { return m.root.point != "" && m.at.point == "" }
 
 // wantedMount says of which path the mounts are wanted, and what was known of them
 // before.
@@ -47,11 +45,6 @@ type wantedMount struct {
 	known   pathMounts
 	// point is where the host is to have mounted something; empty: that is not asked.
 	point string
-}
-
-// isOf says that another wantedMount is of the same path on the same mount.
-func (w wantedMount) isOf(other wantedMount) bool {
-	return w.path == other.path && w.mountID == other.mountID && w.device == other.device
 }
 
 // mountsOf finds the mounts under the paths. A mount that cannot be found is the
@@ -80,6 +73,10 @@ func mountsOf(h probes.Host, wanted []wantedMount) []pathMounts {
 	var ours mountSearch
 	for i, w := range wanted {
 		own, known := &found[i].own, w.known
+		if found[i].at, found[i].root = known.at, known.root; w.point != "" {
+			search.add(exactly(w.point), &found[i].at)
+			search.add(exactly("/"), &found[i].root)
+		}
 		switch {
 		case own.point == "" && w.device != 0:
 			search.add(onDevice(w.device, w.path), own)
@@ -90,18 +87,16 @@ func mountsOf(h probes.Host, wanted []wantedMount) []pathMounts {
 			search.add(wholly(own.device), &found[i].host)
 		}
 	}
-	search.addPoints(wanted, found)
 	ours.run(h.Proc, "self")
 	search.run(h.Proc, "1")
 	for i, w := range wanted {
-		found[i].settle(&ours, w.known.beneath)
+		found[i].settle(w.known.beneath)
 	}
-	ours.run(h.Proc, "self")
 	return found
 }
 
 // settle compares the file system found beneath an overlay with the one known before.
-func (m *pathMounts) settle(ours *mountSearch, known mount) {
+func (m *pathMounts) settle(known mount) {
 	beneath, file := &m.beneath, m.through
 	isImage := beneath.superReadOnly && !beneath.failed() && !beneath.seemsFailed()
 	switch {
@@ -112,9 +107,9 @@ func (m *pathMounts) settle(ours *mountSearch, known mount) {
 		if beneath.device != file.device || !beneath.quota {
 			m.through = mount{}
 		}
-	case m.isSure && beneath.device != 0:
-		ours.add(wholly(beneath.device), &m.through)
-	case !m.isSure && isImage && beneath.device != known.device:
+	case m.isSure:
+		m.through = *beneath
+	case isImage && beneath.device != known.device:
 		// An upper directory could be written when the overlay was mounted
 		// (ovl_get_upper in fs/overlayfs/super.c): its name leads through a link.
 		*beneath = mount{}
@@ -181,16 +176,6 @@ func (s *mountSearch) add(rank func(mountLine) int, into *mount) {
 	*s = append(*s, &mountFinder{rank: rank, into: into})
 }
 
-// addPoints searches the points at which the host is to have mounted something.
-func (s *mountSearch) addPoints(wanted []wantedMount, found []pathMounts) {
-	for i, w := range wanted {
-		if found[i].hosts = w.known.hosts; w.point != "" {
-			s.add(exactly(w.point), &found[i].hosts.at)
-			s.add(exactly("/"), &found[i].hosts.root)
-		}
-	}
-}
-
 // run reads the mountinfo of a process, if there is anything to find, and empties
 // the search. Where mountinfo cannot be read to its end, it finds only mounts that no later
 // line can outdo.
@@ -247,9 +232,6 @@ func withID(id uint64) func(mountLine) int {
 // again returns the rank of mounts where the known mount, if it is still there, is the
 // only match. IDs are used again, so the ID alone does not identify it.
 func again(known mount, otherwise func(mountLine) int) func(mountLine) int {
-	if known.id == 0 {
-		return otherwise
-	}
 	sameID := withID(known.id)
 	return func(l mountLine) int {
 		if sameID(l) == exactMatch {
@@ -340,61 +322,39 @@ func splitMountLine(line []byte) (l mountLine, ok bool) {
 
 // mount parses the line.
 func (l mountLine) mount() mount {
+	options, super := strings.Split(string(l.options), ","), strings.Split(string(l.superOptions), ",")
 	m := mount{
-		point: unescape(l.point), root: unescape(l.root), fsType: string(l.fsType), source: unescape(l.source), device: deviceNumber(l.device),
-		readOnly:      hasOption(l.options, "ro"),
-		superReadOnly: hasOption(l.superOptions, "ro"),
-		emergency:     hasOption(l.superOptions, "emergency_ro"),
-		shutdown:      hasOption(l.superOptions, "shutdown"),
-		quota:         hasOption(l.superOptions, "prjquota") || hasOption(l.superOptions, "pquota"),
+		point: unescape(l.point), root: unescape(l.root), fsType: string(l.fsType), source: unescape(l.source),
+		readOnly:      slices.Contains(options, "ro"),
+		superReadOnly: slices.Contains(super, "ro"),
+		emergency:     slices.Contains(super, "emergency_ro"),
+		shutdown:      slices.Contains(super, "shutdown"),
+		quota:         slices.Contains(super, "prjquota") || slices.Contains(super, "pquota"),
 	}
 	m.id, _ = strconv.ParseUint(string(l.id), 10, 64) // 0: not known
-	if m.fsType == "overlay" {
-		for option := range bytes.SplitSeq(l.superOptions, []byte(",")) {
-			// A relative name is relative to the working directory of whoever mounted.
-			if upper, ok := bytes.CutPrefix(option, []byte("upperdir=")); ok && bytes.HasPrefix(upper, []byte("/")) {
-				m.upper = unescape(upper)
-			}
+	var major, minor uint32
+	if n, _ := fmt.Sscanf(string(l.device), "%d:%d", &major, &minor); n == 2 {
+		m.device = unix.Mkdev(major, minor)
+	}
+	for _, option := range super {
+		// A relative name is relative to the working directory of whoever mounted.
+		if upper, ok := strings.CutPrefix(option, "upperdir="); ok && m.fsType == "overlay" && strings.HasPrefix(upper, "/") {
+			m.upper = unescape([]byte(upper))
 		}
 	}
 	return m
 }
 
-// deviceNumber reads "8:1" as st_dev has it; 0: not understood.
-func deviceNumber(text []byte) uint64 {
-	first, second, ok := strings.Cut(string(text), ":")
-	major, errMajor := strconv.ParseUint(first, 10, 32)
-	minor, errMinor := strconv.ParseUint(second, 10, 32)
-	if !ok || errMajor != nil || errMinor != nil {
-		return 0
-	}
-	return unix.Mkdev(uint32(major), uint32(minor))
-}
+// escaped is a character as the kernel writes it, \ooo (mangle_path in fs/seq_file.c).
+var escaped = regexp.MustCompile(`\\[0-3][0-7]{2}`)
 
-func hasOption(options []byte, name string) bool {
-	for option := range bytes.SplitSeq(options, []byte(",")) {
-		if string(option) == name {
-			return true
-		}
-	}
-	return false
-}
-
-// unescape undoes the kernel's \ooo (mangle_path in fs/seq_file.c).
+// unescape undoes that.
 func unescape(text []byte) string {
 	if bytes.IndexByte(text, '\\') < 0 {
 		return string(text)
 	}
-	plain := make([]byte, 0, len(text))
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\\' && i+3 < len(text) {
-			if code, err := strconv.ParseUint(string(text[i+1:i+4]), 8, 8); err == nil {
-				plain = append(plain, byte(code))
-				i += 3
-				continue
-			}
-		}
-		plain = append(plain, text[i])
-	}
-	return string(plain)
+	return string(escaped.ReplaceAllFunc(text, func(code []byte) []byte {
+		character, _ := strconv.ParseUint(string(code[1:]), 8, 8) // escaped lets nothing else pass
+		return []byte{byte(character)}
+	}))
 }

@@ -110,10 +110,10 @@ func TestMountsOfAPod(t *testing.T) {
 		t.Errorf("by device: %+v", found)
 	}
 	points := []wantedMount{{path: "/var/lib/containerd", point: "/var/lib/containerd"}, {path: "/var/lib", point: "/var/lib"}}
-	if found := mountsOf(probes.Host{Proc: "testdata"}, points); found[0].hosts.isBare() || !found[1].hosts.isBare() {
+	if found := mountsOf(probes.Host{Proc: "testdata"}, points); found[0].isBare() || !found[1].isBare() {
 		t.Errorf("mount points: %+v", found)
 	}
-	if found := mountsOf(nowhere, points); found[1].hosts.isBare() {
+	if found := mountsOf(nowhere, points); found[1].isBare() {
 		t.Errorf("without mountinfo, nothing is mounted: %+v", found)
 	}
 	if found := mountsOf(nowhere, []wantedMount{{path: "/scratch", mountID: 901, device: unix.Mkdev(8, 9)}}); found[0] != (pathMounts{}) {

@@ -16,7 +16,7 @@ type watchedPath struct {
 	root, name string
 	// point is the name, of a path at which the host is to have mounted something; else empty.
 	point string
-	call  hostfile.SureCall[pathAnswer]
+	call  hostfile.SoleCall[pathAnswer]
 
 	last     pathSample // of the last answer
 	title    string     // see pathState
@@ -72,42 +72,38 @@ func (w *watchedPath) start(sample func(root, path string) (pathSample, error)) 
 	})
 }
 
-// stale is what an answer about a path has made out of date: what is known of its mounts,
-// and how the last writes went.
-type stale struct{ mounts, writes bool }
-
 // collect takes the answer about the path.
-func (w *watchedPath) collect(ctx context.Context) (r pathState, changed stale) {
+func (w *watchedPath) collect(ctx context.Context) (r pathState) {
 	r.name, r.title, r.unhealthy = w.name, w.title, w.health.unhealthy
-	answer, ok := w.call.Wait(ctx)
+	answer, ok := w.call.WaitOnce(ctx)
 	if !ok {
 		r.silence = max(w.call.Silence(), 1)
-		return r, stale{}
+		return r
 	}
 	switch {
 	case errors.Is(answer.err, fs.ErrNotExist):
 		w.forget()
 		r.absent = true
-		return r, stale{}
+		return r
 	case isBroken(answer.err):
 		w.failures++
-		r.failed = failure{w.failures, answer.err}
-		return r, changed
+		r.failures, r.err = w.failures, answer.err
+		return r
 	case answer.err != nil:
 		r.trouble = probes.Because("StatfsFailed", "looking at the file system of %s: %w", w.name, answer.err)
-		return r, changed
+		return r
 	}
 	w.failures = 0
 	old := w.last
 	if old.path != "" && answer.sample.identity() != old.identity() {
 		w.forget() // another file system is mounted there now
-		r.unhealthy, changed = false, stale{mounts: true, writes: true}
+		r.unhealthy, r.replaced = false, true
 	}
 	w.last = answer.sample
 	w.last.path = w.name
 	r.answered, r.fileSystem, r.healthy, r.since = true, w.last.fileSystem, w.healthy, time.Since(w.healthyAt)
-	changed.mounts = changed.mounts || answer.sample.readOnly != old.readOnly || answer.sample.mountID != old.mountID
-	return r, changed
+	r.remounted = r.replaced || answer.sample.readOnly != old.readOnly || answer.sample.mountID != old.mountID
+	return r
 }
 
 // follow takes in what a sample said of the path.
@@ -122,9 +118,6 @@ func (w *watchedPath) follow(v *judgement, f fileSystem, now time.Time) {
 func (w *watchedPath) forget() {
 	*w = watchedPath{root: w.root, name: w.name, point: w.point, call: w.call}
 }
-
-// isReadOnlyForAll says that nobody can write to the path's file system, by any mount.
-func (w *watchedPath) isReadOnlyForAll() bool { return w.mounts.own.superReadOnly }
 
 // describeMounts returns what is known about the mounts under the path. Whether the
 // path itself can be written is known only while it answers.

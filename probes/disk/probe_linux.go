@@ -69,7 +69,7 @@ func New(h probes.Host, paths []string, t Thresholds, writes ...Write) *Probe {
 	}
 	for _, w := range writes {
 		if w.Directory != "" {
-			p.writers = append(p.writers, newWriter(h, w))
+			p.writers = append(p.writers, &writer{Write: w, write: newTestFile(h, w.Directory).write})
 		}
 	}
 	return p
@@ -134,9 +134,9 @@ func (p *Probe) read(ctx context.Context) (s sample) {
 			r.seenBy = ", as a container sees it"
 		}
 		r.mounts = path.describeMounts(r.answered)
-		r.bare = path.mounts.hosts.isBare()
-		if path.isReadOnlyForAll() {
-			r.fileSystem = fileSystem{} // nobody can fill it, and images are full by design
+		r.bare = path.mounts.isBare()
+		if path.mounts.own.superReadOnly {
+			r.fileSystem = fileSystem{} // nobody can fill it, by any mount, and images are full by design
 		}
 	}
 	p.countOnce(s.paths)
@@ -152,9 +152,8 @@ func (p *Probe) read(ctx context.Context) (s sample) {
 
 // collect takes the answer about a path.
 func (p *Probe) collect(ctx context.Context, path *watchedPath) pathState {
-	r, changed := path.collect(ctx)
-	p.mounts.matter = p.mounts.matter || changed.mounts
-	p.writesMatter = p.writesMatter || changed.writes
+	r := path.collect(ctx)
+	p.mounts.matter, p.writesMatter = p.mounts.matter || r.remounted, p.writesMatter || r.replaced
 	return r
 }
 
@@ -187,7 +186,7 @@ func (p *Probe) countOnce(states []pathState) {
 // readProgram takes what reading from the disk of this program showed: that the disk fails,
 // or gives no answer. Its space and its flags count for the paths only.
 func (p *Probe) readProgram(ctx context.Context) pathState {
-	r, _ := p.program.collect(ctx)
+	r := p.program.collect(ctx)
 	r.fileSystem, r.answered = fileSystem{}, false
 	r.title = cmp.Or(p.titleOf(program, p.program.last.device), "the disk of taintlet's program")
 	return r

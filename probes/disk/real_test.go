@@ -465,6 +465,10 @@ func realContainerRoot(t *testing.T) {
 	d := New(hostOfOwnMounts(t), []string{root}, someDisk)
 	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on the file system of ")
 	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on the file system of ") // knows what is beneath
+	// A quota of the overlay's directory does not count.
+	if through := d.paths[0].mounts.through.point; through != point {
+		t.Errorf("its space is that of %q, want %s", through, point)
+	}
 	failFileSystem(t, point)
 	d.mounts.at = time.Time{}
 	o := observe(t, d)

@@ -28,23 +28,19 @@ type pathState struct {
 	answered  bool
 	absent    bool
 	bare      bool          // the host is to have mounted something there, and has not
+	replaced  bool          // by another file system since the sample before
+	remounted bool          // in any way
 	silence   time.Duration // without an answer for this time; 0: there is one
-	failed    failure
-	trouble   error // why the path's state is not known
-	unhealthy bool  // when it was last read
+	failures  int           // in a row: the file system says that it is broken
+	err       error         // of the newest failure
+	trouble   error         // why the path's state is not known
+	unhealthy bool          // when it was last read
 }
 
 // mountSample is one mount under a path.
 type mountSample struct {
 	mount mount // zero: not known
 	fell  bool  // it could be written when first seen, and cannot now
-}
-
-// failure is that a file system says that it is broken, and for how many samples in
-// a row.
-type failure struct {
-	inRow int
-	err   error
 }
 
 // writeSample is how the last write to one directory went, or for how long it has

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -43,14 +44,14 @@ func samplePath(root, path string) (pathSample, error) {
 // sampleFile asks about an open file.
 func sampleFile(descriptor int) (pathSample, error) {
 	var where unix.Statx_t
-	err := hostfile.Uninterrupted(func() error {
-		return unix.Statx(descriptor, "", unix.AT_EMPTY_PATH, unix.STATX_TYPE|unix.STATX_MNT_ID, &where)
+	_, err := hostfile.Uninterrupted(func() (int, error) {
+		return 0, unix.Statx(descriptor, "", unix.AT_EMPTY_PATH, unix.STATX_TYPE|unix.STATX_MNT_ID, &where)
 	})
 	if err != nil {
 		return pathSample{}, fmt.Errorf("statx: %w", err)
 	}
 	var usage unix.Statfs_t
-	if err := hostfile.Uninterrupted(func() error { return unix.Fstatfs(descriptor, &usage) }); err != nil {
+	if _, err := hostfile.Uninterrupted(func() (int, error) { return 0, unix.Fstatfs(descriptor, &usage) }); err != nil {
 		return pathSample{}, fmt.Errorf("statfs: %w", err)
 	}
 	s := pathSample{readOnly: usage.Flags&unix.ST_RDONLY != 0}
@@ -69,7 +70,9 @@ func sampleFile(descriptor int) (pathSample, error) {
 // unprivileged writer can still get. The size is that and what is used, as in
 // df(1).
 func fromStatfs(u *unix.Statfs_t) (fileSystem, error) {
-	if isImage(u.Type) {
+	// File systems that are made once and never written (the root of an immutable system, a snap, a
+	// CD) are always full, which does not matter (squashfs_statfs in fs/squashfs/super.c).
+	if slices.Contains([]int64{unix.SQUASHFS_MAGIC, unix.EROFS_SUPER_MAGIC_V1, unix.ISOFS_SUPER_MAGIC, unix.CRAMFS_MAGIC}, u.Type) {
 		return fileSystem{}, nil
 	}
 	unit := uint64(max(u.Frsize, 0))
@@ -103,37 +106,56 @@ func fromStatfs(u *unix.Statfs_t) (fileSystem, error) {
 // of f_bavail has no sign.
 func isNegative(bytes, size uint64) bool { return bytes > math.MaxInt64 && -bytes <= size }
 
-// isImage says whether a file system of that type is made once and never written:
-// the root of an immutable system, a snap, a CD. It is always full, which does
-// not matter (squashfs_statfs in fs/squashfs/super.c says that nothing is free).
-func isImage(kind int64) bool {
-	switch kind {
-	case unix.SQUASHFS_MAGIC, unix.EROFS_SUPER_MAGIC_V1, unix.ISOFS_SUPER_MAGIC, unix.CRAMFS_MAGIC:
-		return true
-	}
-	return false
-}
-
 // isBroken reports whether err, from any system call, means that a file system, its device or its
 // server is dead or damaged.
 func isBroken(err error) bool {
 	code, ok := errors.AsType[unix.Errno](err)
-	if !ok {
-		return false
+	return ok && slices.Contains([]unix.Errno{
+		// XFS and ext4 report damage so: EFSCORRUPTED is EUCLEAN, EFSBADCRC is EBADMSG. XFS returns EIO
+		// even from stat(2) once it has shut down (xfs_vn_getattr in fs/xfs/xfs_iops.c).
+		unix.EIO, unix.EUCLEAN, unix.EBADMSG,
+		// Other errors of a device (blk_errors in block/blk-core.c), or that it is gone. EBADE is a
+		// reservation of another host, EILSEQ data that fails its checksum.
+		unix.ENODEV, unix.ENXIO, unix.ENOLINK, unix.EREMOTEIO, unix.ENODATA, unix.EBADE, unix.EILSEQ,
+		// The server of FUSE, NFS, CIFS or Ceph is gone, or does not know the file system any
+		// more.
+		unix.ENOTCONN, unix.ESHUTDOWN, unix.ECONNABORTED, unix.ESTALE, unix.ETIMEDOUT, unix.EHOSTDOWN,
+	}, code)
+}
+
+// program is this program as an open file, also after an update removed its name. In a pod it
+// lies on the file system of the container runtime.
+const program = "/proc/self/exe"
+
+// sampleDisk reads a little of one file from its disk. When a disk dies, statfs(2), flags and
+// files in the page cache all answer from memory, and programs run on. Only that the disk is broken
+// is an error: a file that cannot be opened or read for another reason says nothing of its disk.
+func sampleDisk(_, path string) (s pathSample, err error) {
+	if s, err = readDirect(path); isBroken(err) {
+		return s, err
 	}
-	switch code {
-	// XFS and ext4 report damage so: EFSCORRUPTED is EUCLEAN, EFSBADCRC is EBADMSG. XFS returns EIO
-	// even from stat(2) once it has shut down (xfs_vn_getattr in fs/xfs/xfs_iops.c).
-	case unix.EIO, unix.EUCLEAN, unix.EBADMSG:
-		return true
-	// Other errors of a device (blk_errors in block/blk-core.c), or that it is gone. EBADE is a
-	// reservation of another host, EILSEQ data that fails its checksum.
-	case unix.ENODEV, unix.ENXIO, unix.ENOLINK, unix.EREMOTEIO, unix.ENODATA, unix.EBADE, unix.EILSEQ:
-		return true
-	// The server of FUSE, NFS, CIFS or Ceph is gone, or does not know the file system any
-	// more.
-	case unix.ENOTCONN, unix.ESHUTDOWN, unix.ECONNABORTED, unix.ESTALE, unix.ETIMEDOUT, unix.EHOSTDOWN:
-		return true
+	return s, nil
+}
+
+// readDirect reads the first 4 KiB of a file from its disk. O_DIRECT goes to the disk, without
+// privileges. A file system that does not have it answers EINVAL.
+func readDirect(path string) (s pathSample, err error) {
+	const size = 4096
+	file, err := hostfile.Uninterrupted(func() (int, error) {
+		return unix.Open(path, unix.O_RDONLY|unix.O_DIRECT|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return s, err
 	}
-	return false
+	defer unix.Close(file) //nolint:errcheck // nothing was written
+	// O_DIRECT wants memory that is aligned as the disk's blocks are: a page.
+	page, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return s, err
+	}
+	defer unix.Munmap(page) //nolint:errcheck // it was mapped
+	if _, err = hostfile.Uninterrupted(func() (int, error) { return unix.Pread(file, page, 0) }); err != nil {
+		return s, err
+	}
+	return sampleFile(file)
 }

@@ -1,6 +1,13 @@
 package disk
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/taintlet/taintlet/probes/trend"
+)
+
+// mostTitle is the longest title in a message, in bytes.
+const mostTitle = 256
 
 // role is what the host keeps on a file system.
 type role uint8
@@ -73,5 +80,5 @@ func (m *pathMounts) title(path string, roles role) string {
 	default:
 		title += ", " + source + " " + lowest.fsType
 	}
-	return printable(title)
+	return trend.Printable(title, mostTitle)
 }

@@ -5,12 +5,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
-	"regexp"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,7 +19,7 @@ import (
 // writer writes to one directory and remembers how that went.
 type writer struct {
 	Write
-	call hostfile.SureCall[writeAnswer]
+	call hostfile.SoleCall[writeAnswer]
 	// write writes once. It may hang.
 	write func() writeAnswer
 
@@ -33,11 +30,6 @@ type writer struct {
 	failures  int       // writes in a row that the file system failed
 	place     identity  // the file system that was written to; zero: none yet
 	health    health
-}
-
-func newWriter(h probes.Host, w Write) *writer {
-	file := &testFile{host: h, directory: w.Directory, name: fmt.Sprintf(testFileName, rand.Uint64())}
-	return &writer{Write: w, write: file.write}
 }
 
 // start begins a write if one is due and no earlier one is out. A write that has
@@ -70,7 +62,7 @@ func (w *writer) isSlow(a writeAnswer) bool { return a.err == nil && w.Slow > 0 
 func (w *writer) collect(ctx context.Context) (s writeSample) {
 	s = writeSample{Write: w.Write}
 	if w.at.IsZero() {
-		answer, ok := w.call.Wait(ctx)
+		answer, ok := w.call.WaitOnce(ctx)
 		if !ok {
 			s.silence, s.unhealthy = max(w.call.Silence(), 1), w.health.unhealthy
 			return s
@@ -84,20 +76,8 @@ func (w *writer) collect(ctx context.Context) (s writeSample) {
 	return s
 }
 
-// take takes the answer of a write that has come back.
+// take takes the answer of a write that has come back. On another file system the history restarts.
 func (w *writer) take(answer writeAnswer) {
-	w.count(answer)
-	w.last, w.at = answer, time.Now()
-	switch {
-	case !w.isSlow(answer):
-		w.slowSince = time.Time{}
-	case w.slowSince.IsZero():
-		w.slowSince = w.at.Add(-answer.took)
-	}
-}
-
-// count counts the failures in a row. It restarts on another file system.
-func (w *writer) count(answer writeAnswer) {
 	if answer.place != (identity{}) {
 		if w.place != (identity{}) && w.place != answer.place {
 			w.wrote, w.failures, w.slowSince, w.health = false, 0, time.Time{}, health{}
@@ -110,17 +90,28 @@ func (w *writer) count(answer writeAnswer) {
 	} else {
 		w.failures = 0
 	}
+	w.last, w.at = answer, time.Now()
+	switch {
+	case !w.isSlow(answer):
+		w.slowSince = time.Time{}
+	case w.slowSince.IsZero():
+		w.slowSince = w.at.Add(-answer.took)
+	}
 }
 
-// testFileName is the name of the file that is written. Each process has one, so
-// that a file system on which nothing can be removed is left with one file.
-const testFileName = ".taintlet-write-%016x"
-
-// testFile is the file that is written. It is used by one goroutine at a time.
+// testFile is the file that is written.
 type testFile struct {
-	host            probes.Host
-	directory, name string
-	cleaned         bool // the files that other processes left were removed
+	host      probes.Host
+	directory string
+	// name is the same in all processes of a host: the next write removes what a killed process
+	// left, and at most one file is left where nothing can be removed. Hosts that share a directory
+	// have a file each.
+	name string
+}
+
+func newTestFile(h probes.Host, directory string) *testFile {
+	host, _ := os.Hostname() // none: all such hosts have one file
+	return &testFile{host: h, directory: directory, name: ".taintlet-write-" + filepath.Base(host)}
 }
 
 // write creates the file, writes, syncs and removes it.
@@ -136,9 +127,6 @@ func (f *testFile) write() writeAnswer {
 		return writeAnswer{err: err}
 	}
 	defer opened.Close() //nolint:errcheck // nothing was written through it
-	if !f.cleaned {
-		f.cleaned = removeLeftovers(directory, opened) == nil
-	}
 	err = f.writeIn(directory)
 	answer := writeAnswer{took: time.Since(begin), err: err}
 	if at, err := sampleFile(int(opened.Fd())); err == nil {
@@ -155,13 +143,13 @@ func (f *testFile) isMeantReadOnly(at pathSample) bool {
 	return own.readOnly && !own.superReadOnly && !own.failed()
 }
 
-// writeIn writes the file. A file or a link that has its name and is not ours is an error.
+// writeIn writes the file.
 func (f *testFile) writeIn(directory *os.Root) error {
 	const how = os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	file, err := directory.OpenFile(f.name, how, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		// It is ours, and could not be removed the last time.
-		if err := directory.Remove(f.name); err != nil {
+		// A write left it, or is being done by another process, which does not need the name any more.
+		if err := directory.Remove(f.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		file, err = directory.OpenFile(f.name, how, 0o600)
@@ -171,33 +159,12 @@ func (f *testFile) writeIn(directory *os.Root) error {
 	}
 	_, err = file.Write(bytes.Repeat([]byte("taintlet"), 4096/len("taintlet")))
 	if err == nil {
-		err = hostfile.Uninterrupted(func() error { return unix.Fdatasync(int(file.Fd())) })
+		_, err = hostfile.Uninterrupted(func() (int, error) { return 0, unix.Fdatasync(int(file.Fd())) })
 	}
 	closeErr := file.Close()
 	removeErr := directory.Remove(f.name)
 	if errors.Is(removeErr, fs.ErrNotExist) {
-		removeErr = nil // another process removed it as a leftover
+		removeErr = nil // another process removed it
 	}
 	return cmp.Or(err, closeErr, removeErr)
-}
-
-// removeLeftovers removes the files of processes that were killed during a write.
-// Removing the file of a process that still runs does no harm.
-func removeLeftovers(directory *os.Root, opened *os.File) error {
-	// A directory with more entries than this is not meant for test files.
-	const most = 10_000
-	entries, err := opened.ReadDir(most)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	leftover := regexp.MustCompile(`^\.taintlet-write-[0-9a-f]{16}$`)
-	for _, entry := range entries {
-		if !leftover.MatchString(entry.Name()) || !entry.Type().IsRegular() {
-			continue
-		}
-		if err := directory.Remove(entry.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -40,11 +42,7 @@ var ErrTooLong = errors.New("longer than 1 MiB")
 // unknown again: four more system calls, as many as reading takes. Nearly all files
 // fit into the first buffer, which lies on the stack.
 func Read(path string) (string, error) {
-	var fd int
-	err := Uninterrupted(func() (err error) {
-		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		return err
-	})
+	fd, err := Uninterrupted(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {
 		return "", &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -55,9 +53,8 @@ func Read(path string) (string, error) {
 		if len(data) == cap(data) {
 			data = append(data, 0)[:len(data)]
 		}
-		n, err := unix.Read(fd, data[len(data):cap(data)])
+		n, err := Uninterrupted(func() (int, error) { return unix.Read(fd, data[len(data):cap(data)]) })
 		switch {
-		case errors.Is(err, unix.EINTR):
 		case err != nil:
 			return "", &fs.PathError{Op: "read", Path: path, Err: err}
 		case n == 0:
@@ -71,10 +68,10 @@ func Read(path string) (string, error) {
 
 // Uninterrupted repeats a system call that a signal interrupted. Go's scheduler
 // sends signals, and file systems in user space and NFS end the call then.
-func Uninterrupted(call func() error) error {
+func Uninterrupted(call func() (int, error)) (n int, err error) {
 	for {
-		if err := call(); !errors.Is(err, unix.EINTR) {
-			return err
+		if n, err = call(); !errors.Is(err, unix.EINTR) {
+			return n, err
 		}
 	}
 }
@@ -113,3 +110,15 @@ func ParseOptional[T any](path string, parse func(text string) (T, error)) (valu
 
 // Excerpt quotes the start of a text that was not understood.
 func Excerpt(text string) string { return fmt.Sprintf("%.40q", text) }
+
+// InPrivatePIDNamespace says whether the reader's PID namespace is not the
+// host's. Newer kernels keep a pid_max for each PID namespace (Linux 6.14, "pid:
+// allow pid_max to be set per pid namespace"), and that of another namespace says
+// nothing of the host's. Nor do its processes. The host's namespace has a fixed inode
+// (PROC_PID_INIT_INO in include/linux/proc_ns.h). Where the link cannot be read,
+// the namespace counts as the host's.
+func InPrivatePIDNamespace(proc string) bool {
+	const initial = "pid:[4026531836]"
+	link, err := os.Readlink(filepath.Join(proc, "self", "ns", "pid"))
+	return err == nil && link != initial
+}

@@ -32,10 +32,18 @@ type village struct {
 // observe runs a round in the village.
 func (v *village) observe(ctx context.Context, p *Probe) probes.Observation {
 	v.report = nil
-	return p.ObserveIn(ctx, v.Surroundings, func(_ context.Context, report *verdict.Verdict) []verdict.Standing {
-		v.report = report
-		return v.standings
-	})
+	p.Join(joined{v})
+	return p.Observe(ctx)
+}
+
+// joined is a village that a probe asks.
+type joined struct{ *village }
+
+func (v joined) Surroundings() verdict.Surroundings { return v.village.Surroundings }
+
+func (v joined) Consult(_ context.Context, report *verdict.Verdict) []verdict.Standing {
+	v.report = report
+	return v.standings
 }
 
 // thisHost is the host that the tests run on.

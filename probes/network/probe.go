@@ -24,6 +24,7 @@ type Probe struct {
 	self      *ask.Self
 	peers     *ask.Peers
 	evaluator evaluator
+	cluster   verdict.Cluster
 
 	// patience is how long one answer may take, and late by how much the round before was late: that much more.
 	patience, late time.Duration
@@ -55,7 +56,7 @@ var _ probes.Measurer = (*Probe)(nil)
 func New(h probes.Host, period time.Duration, disabled ...verdict.Class) *Probe {
 	self, peers := &ask.Self{}, ask.NewPeers(period)
 	p := &Probe{
-		clock: hostClock, period: period, self: self, peers: peers, patience: patience, was: map[verdict.Class]bool{},
+		clock: hostClock, period: period, self: self, peers: peers, patience: patience, cluster: alone{}, was: map[verdict.Class]bool{},
 		checks: map[verdict.Class]ask.Check{
 			verdict.Route: ask.NewRoute(h), verdict.Self: self, verdict.API: &ask.API{}, verdict.Local: ask.NewLocal(), verdict.Pods: ask.NewPods(),
 			verdict.DNS: ask.NewDNS("/etc/resolv.conf"), verdict.Peers: peers, verdict.Conntrack: ask.NewConntrack(h),
@@ -71,22 +72,25 @@ func New(h probes.Host, period time.Duration, disabled ...verdict.Class) *Probe 
 // Condition returns NetworkUnavailable.
 func (*Probe) Condition() probes.Condition { return verdict.Condition }
 
-// Observe runs a round of which only the host is known.
-func (p *Probe) Observe(ctx context.Context) probes.Observation {
-	return p.ObserveIn(ctx, verdict.Surroundings{}, func(context.Context, *verdict.Verdict) []verdict.Standing { return nil })
-}
+// Join has the probe know the hosts around its own. Without it, only the host is known.
+func (p *Probe) Join(cluster verdict.Cluster) { p.cluster = cluster }
 
-// ObserveIn runs a round and evaluates it. If consult has Standings for its verdict, it is evaluated
-// with them. It is not called when the context ended before the round, because failures are then no
-// evidence.
-func (p *Probe) ObserveIn(ctx context.Context, in verdict.Surroundings, consult verdict.Consult) probes.Observation {
-	r := p.round(ctx, in)
+// alone is a host of which no others are known.
+type alone struct{}
+
+func (alone) Surroundings() verdict.Surroundings                           { return verdict.Surroundings{} }
+func (alone) Consult(context.Context, *verdict.Verdict) []verdict.Standing { return nil }
+
+// Observe runs a round and evaluates it. If the cluster has Standings for its verdict, it is evaluated
+// with them. The cluster is not asked when the context ended before the round, because failures are then
+// no evidence.
+func (p *Probe) Observe(ctx context.Context) probes.Observation {
+	r := p.round(ctx, p.cluster.Surroundings())
 	ended := ctx.Err() != nil // the agent ends, or stood still
 	r.Late = r.Late || ended
-	p.newest = r
 	found := p.evaluator.Next(r)
 	if !ended {
-		if r.Standings = consult(ctx, &found); r.Standings != nil {
+		if r.Standings = p.cluster.Consult(ctx, &found); r.Standings != nil {
 			found = p.evaluator.Answered(r)
 		}
 	}

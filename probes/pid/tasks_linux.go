@@ -1,6 +1,7 @@
 package pid
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -15,18 +16,13 @@ import (
 // lower of kernel.pid_max and kernel.threads-max
 // (Documentation/admin-guide/sysctl/kernel.rst).
 func readSample(h probes.Host) (s sample, err error) {
-	if s.used, err = hostfile.Parse(filepath.Join(h.Proc, "loadavg"), "Loadavg", "the number of tasks", parseLoadavgTasks); err != nil {
+	used, errUsed := hostfile.Parse(filepath.Join(h.Proc, "loadavg"), "Loadavg", "the number of tasks", parseLoadavgTasks)
+	pidMax, errPIDs := hostfile.Parse(filepath.Join(h.Proc, "sys", "kernel", "pid_max"), "PIDMax", "a limit", parseCount)
+	threadsMax, errThreads := hostfile.Parse(filepath.Join(h.Proc, "sys", "kernel", "threads-max"), "ThreadsMax", "a limit", parseCount)
+	if err := cmp.Or(errUsed, errPIDs, errThreads); err != nil {
 		return s, err
 	}
-	pidMax, err := hostfile.Parse(filepath.Join(h.Proc, "sys", "kernel", "pid_max"), "PIDMax", "a limit", parseCount)
-	if err != nil {
-		return s, err
-	}
-	threadsMax, err := hostfile.Parse(filepath.Join(h.Proc, "sys", "kernel", "threads-max"), "ThreadsMax", "a limit", parseCount)
-	if err != nil {
-		return s, err
-	}
-	s.limit, s.setting = pidMax, "kernel.pid_max"
+	s.used, s.limit, s.setting = used, pidMax, "kernel.pid_max"
 	private := hostfile.InPrivatePIDNamespace(h.Proc)
 	if private {
 		s.note = "; kernel.pid_max is not believed: " + OtherNamespace

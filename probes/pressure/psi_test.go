@@ -26,9 +26,9 @@ func TestParsePressure(t *testing.T) {
 		{"a new kind of line", somePressure + "most avg10=0.00 total=1\n", whole, ""},
 		{"0", "some total=0\nfull total=0\n", Totals{}, ""},
 		{"2^53-1", "some total=9007199254740991\nfull total=0\n", Totals{9007199254740991 * time.Microsecond, 0}, ""},
-		{"empty", "", Totals{}, "no line some"},
-		{"no full", someLine, Totals{}, "no line full"},
-		{"no some", fullLine, Totals{}, "no line some"},
+		{"empty", "", Totals{}, "0 lines some"},
+		{"no full", someLine, Totals{}, "0 lines full"},
+		{"no some", fullLine, Totals{}, "0 lines some"},
 		{"no newline", strings.TrimSuffix(somePressure, "\n"), Totals{}, "cut off"},
 		{"cut off within the first number", somePressure[:50], Totals{}, "cut off"},
 		{"no total", "some avg10=0.00\n" + fullLine, Totals{}, "no total"},
@@ -40,8 +40,8 @@ func TestParsePressure(t *testing.T) {
 		{"2^53", "some total=9007199254740992\n" + fullLine, Totals{}, "no number"},
 		{"2^63", "some total=9223372036854775808\n" + fullLine, Totals{}, "no number"},
 		{"2^64", someLine + "full total=18446744073709551616\n", Totals{}, "no number"},
-		{"some twice", someLine + someLine + fullLine, Totals{}, "two lines some"},
-		{"full twice", somePressure + fullLine, Totals{}, "two lines full"},
+		{"some twice", someLine + someLine + fullLine, Totals{}, "2 lines some"},
+		{"full twice", somePressure + fullLine, Totals{}, "2 lines full"},
 		{"binary", probetest.Binary, Totals{}, "cut off"},
 	} {
 		got, err := parse(test.text)

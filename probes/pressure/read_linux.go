@@ -35,38 +35,23 @@ func parse(text string) (Totals, error) {
 	if err := hostfile.CheckWhole(text); err != nil {
 		return Totals{}, err
 	}
-	found := map[string]time.Duration{}
-	for line := range strings.Lines(text) {
-		kind, _, _ := strings.Cut(line, " ")
-		if kind != "some" && kind != "full" {
-			continue
+	var found [2]time.Duration
+	for i, kind := range [...]string{"\nsome ", "\nfull "} {
+		if lines := strings.Count("\n"+text, kind); lines != 1 {
+			return Totals{}, fmt.Errorf("%d lines %s", lines, strings.TrimSpace(kind))
 		}
-		if _, isSecond := found[kind]; isSecond {
-			return Totals{}, fmt.Errorf("two lines %s", kind)
+		_, rest, _ := strings.Cut("\n"+text, kind)
+		line, _, _ := strings.Cut(rest, "\n")
+		_, digits, ok := strings.Cut(" "+line, " total=") // in µs
+		if !ok {
+			return Totals{}, fmt.Errorf("no total in %s", hostfile.Excerpt(kind[1:]+line))
 		}
-		var err error
-		if found[kind], err = parseStalled(strings.TrimSuffix(line, "\n")); err != nil {
-			return Totals{}, err
+		// 53 bits of µs are 285 years, and fit a Duration.
+		micros, err := strconv.ParseUint(digits, 10, 53)
+		if err != nil {
+			return Totals{}, fmt.Errorf("the total is no number of µs: %w", err)
 		}
+		found[i] = time.Duration(micros) * time.Microsecond
 	}
-	for _, kind := range []string{"some", "full"} {
-		if _, is := found[kind]; !is {
-			return Totals{}, fmt.Errorf("no line %s", kind)
-		}
-	}
-	return Totals{found["some"], found["full"]}, nil
-}
-
-// parseStalled returns the total at the end of a line, which is in µs.
-func parseStalled(line string) (time.Duration, error) {
-	_, digits, ok := strings.Cut(line, " total=")
-	if !ok {
-		return 0, fmt.Errorf("no total in %s", hostfile.Excerpt(line))
-	}
-	// 53 bits of µs are 285 years, and fit a Duration.
-	micros, err := strconv.ParseUint(digits, 10, 53)
-	if err != nil {
-		return 0, fmt.Errorf("the total is no number of µs: %w", err)
-	}
-	return time.Duration(micros) * time.Microsecond, nil
+	return Totals{found[0], found[1]}, nil
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
 // totalsEvery is how often a trigger reads the totals where the kernel does not
@@ -81,7 +81,8 @@ func arm(path string, share float64) (armed int, window time.Duration, err error
 	if err != nil {
 		return -1, 0, fmt.Errorf("opening %s to write a trigger: %w", path, err)
 	}
-	if !hostfile.IsOnProcfs(fd) {
+	var at unix.Statfs_t // the poll of a file that is not on procfs waits for ever
+	if err := unix.Fstatfs(fd, &at); err != nil || at.Type != unix.PROC_SUPER_MAGIC {
 		unix.Close(fd) //nolint:errcheck // nothing was written
 		return -1, 0, fmt.Errorf("%s does not lie on procfs", path)
 	}
@@ -103,12 +104,22 @@ func arm(path string, share float64) (armed int, window time.Duration, err error
 // waitFor calls signal each time the armed trigger fires. It returns when the
 // context ends, or with the trouble that ended the trigger.
 func waitFor(ctx context.Context, armed int, signal func()) error {
+	end, stop, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("making a pipe: %w", err)
+	}
+	defer end.Close()                                       //nolint:errcheck // nothing was written
+	defer stop.Close()                                      //nolint:errcheck // nothing was written
+	defer context.AfterFunc(ctx, func() { stop.Close() })() //nolint:errcheck // nothing was written
+	files := []unix.PollFd{{Fd: int32(end.Fd())}, {Fd: int32(armed), Events: unix.POLLPRI}}
 	for {
-		files := []unix.PollFd{{Fd: int32(armed), Events: unix.POLLPRI}}
-		if err := hostfile.Poll(ctx, files); err != nil {
-			return err
-		}
-		switch fired := files[0].Revents; {
+		_, err := unix.Poll(files, -1)
+		switch fired := files[1].Revents; {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return fmt.Errorf("waiting for an event: %w", err)
+		case files[0].Revents != 0: // the pipe was closed
+			return ctx.Err()
 		case fired&(unix.POLLERR|unix.POLLNVAL|unix.POLLHUP) != 0:
 			return errors.New("the kernel dropped the trigger")
 		case fired&unix.POLLPRI != 0:

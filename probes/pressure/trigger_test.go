@@ -2,6 +2,7 @@ package pressure
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -246,6 +247,23 @@ func TestWaitForATriggerThatIsGone(t *testing.T) {
 	}
 }
 
+func TestWaitEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pair[0]) //nolint:errcheck // a test
+	defer unix.Close(pair[1]) //nolint:errcheck // a test
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	for range 2 { // the second time, it has ended before
+		if err := waitFor(ctx, pair[0], func() { t.Error("woken by nothing") }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	}
+}
+
 // openTriggers counts the files that triggers leave open if they leak.
 func openTriggers(t testing.TB) (count int) {
 	t.Helper()
@@ -255,7 +273,7 @@ func openTriggers(t testing.TB) (count int) {
 	}
 	for _, entry := range entries {
 		target, _ := os.Readlink("/proc/self/fd/" + entry.Name())
-		if strings.Contains(target, "/pressure/") || strings.Contains(target, "eventfd") {
+		if strings.Contains(target, "/pressure/") || strings.Contains(target, "pipe:") {
 			count++
 		}
 	}

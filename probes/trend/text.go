@@ -3,7 +3,10 @@ package trend
 import (
 	"math"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // BytesText writes a number of bytes for a person: "412 MiB", "15.6 GiB". It
@@ -87,3 +90,19 @@ func TimeText(d time.Duration) string {
 
 // plain writes a number without exponent and without needless zeros.
 func plain(number float64) string { return strconv.FormatFloat(number, 'f', -1, 64) }
+
+// Printable makes a name that a process chose fit for one line of text, cut to most bytes.
+// Characters that would end a name in a message, or that do not print, become question marks.
+func Printable(name string, most int) string {
+	name = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || unicode.IsMark(r) || r == utf8.RuneError || r == ';' || r == '(' || r == ')' {
+			return '?'
+		}
+		return r
+	}, name)
+	if len(name) <= most {
+		return name
+	}
+	const more = "…"
+	return strings.ToValidUTF8(name[:most-len(more)], "") + more
+}

@@ -165,9 +165,9 @@ func faults() []fault {
 			do: func(f *five) {
 				f.configure(`(- condition: DiskPressure\n\s+level: Degraded\n\s+taint:\n\s+effect: )NoSchedule\n\s+key: \S+`, "${1}None")
 			}},
-		{name: "policy missing", kinds: []string{"PolicyMissing"}, check: `^policy-events: `,
+		{name: "policy missing", kinds: []string{"PolicyMissing"}, check: `^policies: .*taintlet-events`,
 			do: func(f *five) { f.kubectl("delete", "validatingadmissionpolicy", "taintlet-events") }},
-		{name: "policy not in force", kinds: []string{"PolicyNotInForce"}, check: `^policy-nodes: `,
+		{name: "policy not in force", kinds: []string{"PolicyNotInForce"}, check: `^policies-refuse: .*taintlet-nodes`,
 			do: func(f *five) { f.kubectl("delete", "validatingadmissionpolicybinding", "taintlet-nodes") }},
 		{name: "keeping policy not in force", kinds: []string{"PolicyNotInForce"}, check: `^keep-\w+: `,
 			do: func(f *five) { f.kubectl("delete", "mutatingadmissionpolicybinding", "taintlet-keep") }},

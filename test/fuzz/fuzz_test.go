@@ -72,12 +72,11 @@ var parserPattern = regexp.MustCompile(`(?m)^func (?:\(\w+ \*?\w+\) )?((?:[pP]ar
 // them.
 func parsedElsewhere() map[string]string {
 	return map[string]string{
-		"agent/config Decode":          "FuzzConfiguration",
-		"agent/decide UnmarshalJSON":   "FuzzConfiguration",
-		"agent/decide parseRecord":     "FuzzRecord",
-		"agent/decide parsePause":      "FuzzPaused",
-		"probes/pressure parseStalled": "FuzzParsePressure",
-		"probes/pid parsePositive":     "FuzzParseCount",
+		"agent/config Decode":        "FuzzConfiguration",
+		"agent/decide UnmarshalJSON": "FuzzConfiguration",
+		"agent/decide parseRecord":   "FuzzRecord",
+		"agent/decide parsePause":    "FuzzPaused",
+		"probes/pid parsePositive":   "FuzzParseCount",
 	}
 }
 

@@ -132,6 +132,7 @@ func kubeletConfig() map[string]any {
 		"apiVersion":   "kubelet.config.k8s.io/v1beta1",
 		"kind":         "KubeletConfiguration",
 		"cgroupDriver": "systemd",
+		"failCgroupV1": false, // one machine has them
 		"authentication": map[string]any{
 			"anonymous": map[string]any{"enabled": false},
 			"webhook":   map[string]any{"enabled": true},

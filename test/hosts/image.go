@@ -1,10 +1,11 @@
 // Package hosts starts virtual machines that are Nodes of a control plane of
-// test/cluster: Debian with its own kernel, systemd, control groups v2 and containerd, a real
-// kubelet, and taintlet as it is shipped. QEMU emulates the processors, so that it runs
+// test/cluster: Debian with its own kernel, systemd and containerd, a real kubelet, and
+// taintlet as it is shipped. QEMU emulates the processors, so that it runs
 // where machines cannot be nested, several times slower than a host.
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -28,7 +29,9 @@ var guest embed.FS
 
 // Release is one of Debian.
 type Release struct {
-	Name string // such as bookworm
+	Name string // of which the kernel is, such as bookworm
+	// Userland is the release of all other packages; empty: the same one.
+	Userland string
 	// Arguments are of the kernel, besides the usual ones.
 	Arguments string
 }
@@ -36,13 +39,16 @@ type Release struct {
 // units are started at boot.
 const units = "systemd-networkd shell state service-address containerd kubelet"
 
+// mirror begins a line of apt's sources.
+const mirror = "deb http://deb.debian.org/debian "
+
 // diskSize is of a file with holes.
 const diskSize = "6G"
 
 func packages() []string {
 	return []string{
-		"linux-image-amd64", "initramfs-tools", "systemd", "systemd-sysv", "udev", "dbus", "kmod", "iproute2", "iptables", "conntrack", "procps",
-		"e2fsprogs", "dmsetup", "containerd", "runc", "containernetworking-plugins", "python3-minimal",
+		"initramfs-tools", "systemd", "systemd-sysv", "udev", "dbus", "kmod", "iproute2", "iptables", "conntrack", "procps",
+		"e2fsprogs", "quota", "dmsetup", "containerd", "runc", "containernetworking-plugins", "python3-minimal",
 	}
 }
 
@@ -92,9 +98,17 @@ func (i image) make(ctx context.Context, folder string, release Release) error {
 	if err := writeGuest(files); err != nil {
 		return err
 	}
-	if _, err := process.Output(ctx, folder, nil, "mmdebstrap", "--variant=minbase", "--include="+strings.Join(packages(), ","),
-		"--customize-hook=cp -r "+files+"/. $1/ && mkdir -p $1/cargo && chroot $1 systemctl enable "+units,
-		release.Name, root); err != nil {
+	kernel, sources := "linux-image-amd64", []string(nil) // mmdebstrap's, with security updates
+	if release.Userland != "" {
+		kernel += "/" + release.Name
+		sources = []string{mirror + release.Userland + " main", mirror + release.Name + " main"}
+	}
+	arguments := append([]string{
+		"--variant=minbase", "--include=" + strings.Join(append(packages(), kernel), ","),
+		"--customize-hook=cp -r " + files + "/. $1/ && mkdir -p $1/cargo && chroot $1 systemctl enable " + units,
+		cmp.Or(release.Userland, release.Name), root,
+	}, sources...)
+	if _, err := process.Output(ctx, folder, nil, "mmdebstrap", arguments...); err != nil {
 		return err
 	}
 	for from, to := range map[string]string{"vmlinuz-*": i.kernel, "initrd.img-*": i.initrd} {
@@ -137,7 +151,7 @@ func writeGuest(folder string) error {
 // stampOf changes when the disk has to be built again.
 func stampOf(release Release) (string, error) {
 	hash := sha256.New()
-	fmt.Fprintln(hash, release.Name, packages(), units, diskSize)
+	fmt.Fprintln(hash, release.Name, release.Userland, packages(), units, diskSize)
 	err := fs.WalkDir(guest, "guest", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err

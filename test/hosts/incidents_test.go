@@ -96,6 +96,10 @@ func unit(name, program, arguments string) string {
 
 const fillDisk = `fallocate -l $(( ($(stat -f -c '%a * %S' /var/lib/kubelet)) * 96 / 100 )) /var/lib/kubelet/ballast && sync`
 
+// fillQuota gives the kubelet's folder a project whose quota is used up. The disk has space left.
+const fillQuota = `fallocate -l 100M /var/lib/kubelet/ballast; chattr -R -f -p 7 +P /var/lib/kubelet || true
+setquota -P 7 0 1024 0 0 /var/lib/state`
+
 // replaceDisk puts another target of the device mapper below the file system of kubelet and
 // containerd, and writes to it.
 func replaceDisk(target string) string {
@@ -156,6 +160,13 @@ func incidents() []incident {
 			want: full, lasts: 40 * time.Second, kubelet: corev1.NodeDiskPressure, end: "rm -f /var/lib/kubelet/ballast",
 		},
 		{
+			name: "the project quota of the kubelet's folder is used up", start: fillQuota,
+			want: want{
+				condition: "HostDiskPressure", taint: diskTaint, reasons: []string{"WriteNoSpace"}, words: []string{"/dev/mapper/state", "quota"}, not: full.not,
+			},
+			lasts: 40 * time.Second, kubelet: corev1.NodeDiskPressure, end: "setquota -P 7 0 0 0 0 /var/lib/state; rm -f /var/lib/kubelet/ballast",
+		},
+		{
 			name: "a systemd unit takes memory", start: unit("hog", holdMemory, "75"),
 			want: memoryOf("hog.service"), lasts: 40 * time.Second, kubelet: corev1.NodeMemoryPressure, end: "systemctl stop hog",
 		},
@@ -171,6 +182,11 @@ func incidents() []incident {
 			lasts: 70 * time.Second, kubelet: corev1.NodeReady, undo: func(_ context.Context, h *hosts.Host) error { return h.SetCable(true) },
 		},
 		{
+			// Without peers that are healthy, nothing shows that the fault is this host's.
+			name: "packets of more than 1200 bytes are lost", start: "iptables -I OUTPUT -o eth0 -m length --length 1201:65535 -j DROP",
+			lasts: time.Minute, end: "iptables -D OUTPUT -o eth0 -m length --length 1201:65535 -j DROP",
+		},
+		{
 			name: "the machine stands still for 10 s", do: standStill(10 * time.Second), lasts: 40 * time.Second,
 		},
 		{
@@ -178,11 +194,11 @@ func incidents() []incident {
 		},
 		{
 			name: "the agent is killed while a unit holds the memory", start: unit("hog", holdMemory, "75"),
-			do:   taintedThen(memoryTaint, script(killAgent(killed))),
+			do:   taintedThen(memory, script(killAgent(killed))),
 			want: memory, lasts: 10 * time.Second, restarts: true, end: "systemctl stop hog",
 		},
 		{
-			name: "a crash of the kernel while the kubelet's disk is full", start: fillDisk, do: taintedThen(diskTaint, reboot),
+			name: "a crash of the kernel while the kubelet's disk is full", start: fillDisk, do: taintedThen(full, reboot),
 			want: full, restarts: true, end: "rm -f /var/lib/kubelet/ballast",
 		},
 		{
@@ -220,7 +236,7 @@ func incidents() []incident {
 		},
 		{
 			name: "the OOM killer takes the agent while a unit holds the memory", start: unit("hog", holdMemory, "75"),
-			do:   taintedThen(memoryTaint, script(killAgent(killedByKernel))),
+			do:   taintedThen(memory, script(killAgent(killedByKernel))),
 			want: memory, lasts: 10 * time.Second, restarts: true, end: "systemctl stop hog",
 		},
 		{
@@ -254,7 +270,7 @@ func incidents() []incident {
 		},
 		{
 			name: "the clock is set an hour ahead and back while a unit holds the memory", start: unit("hog", holdMemory, "75"),
-			do:   taintedThen(memoryTaint, script("date -s '+1 hour'")),
+			do:   taintedThen(memory, script("date -s '+1 hour'")),
 			want: memory, lasts: 20 * time.Second, end: "systemctl stop hog; " + rightClock,
 		},
 		{
@@ -315,10 +331,15 @@ func giveMemory(ctx context.Context, h *hosts.Host) error {
 	return h.Cluster.Client().CoreV1().Pods(metav1.NamespaceDefault).Delete(ctx, "hog", *metav1.NewDeleteOptions(0))
 }
 
-// taintedThen does something while the Node has the taint.
-func taintedThen(taint string, do func(context.Context, *hosts.Host) error) func(context.Context, *hosts.Host) error {
+// taintedThen does something while the Node has the taint, after its Event: an agent that is killed
+// has no time to send it.
+func taintedThen(w want, do func(context.Context, *hosts.Host) error) func(context.Context, *hosts.Host) error {
 	return func(ctx context.Context, h *hosts.Host) error {
-		if _, err := h.Nodes.Wait(ctx, time.Now(), "the Node has "+taint, hasTaint(taint)); err != nil {
+		began := time.Now()
+		if _, err := h.Nodes.Wait(ctx, began, "the Node has "+w.taint, hasTaint(w.taint)); err != nil {
+			return err
+		}
+		if err := waitEvent(ctx, h, began.Add(-time.Minute), w); err != nil { // the taint may be older
 			return err
 		}
 		return do(ctx, h)

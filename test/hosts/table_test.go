@@ -1,6 +1,7 @@
 package hosts_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -16,10 +17,10 @@ const tableEnv = "TAINTLET_HOSTS_TABLE"
 
 const tableHead = `# Real hosts
 
-This page is written by ` + "`make hosts`" + `. Each machine is a virtual machine with Debian's kernel, systemd and containerd, control groups v2, and a
-kubelet with its default thresholds. taintlet runs from the image and the manifests as shipped. Only the times until taintlet and the kubelet
-clear are shorter, so that the incidents can follow one another. QEMU emulates the machines, on two shared processors: everything takes several
-times longer than on a real host. Compare the two columns of seconds with each other, not with a clock.
+This page is written by ` + "`make hosts`" + `. Each machine is a virtual machine with Debian's kernel, systemd and containerd, and a kubelet
+with its default thresholds. Control groups are v2, on Linux 5.10 v1. taintlet runs from the image and the manifests as shipped. Only the times
+until taintlet and the kubelet clear are shorter, so that the incidents can follow one another. QEMU emulates the machines, on two shared
+processors: everything takes several times longer than on a real host. Compare the two columns of seconds with each other, not with a clock.
 
 After each incident, the run waits until the Node is healthy and has no taint.
 
@@ -51,15 +52,21 @@ func readTable(t *testing.T) *table {
 func (t *table) add(kernel, incident string, r result) {
 	said := r.words
 	if !r.right {
-		said = "**Not as demanded.** " + said
+		said = "**Not as demanded.** " + cmp.Or(said, "the taint, or what it has to say, did not come")
 	}
-	key := fmt.Sprintf("| %s | %s |", kernel, incident)
-	row := fmt.Sprintf("%s %s | %s | %s | %s |\n", key, seconds(r.taintlet), seconds(r.kubelet), said, t.origin.Date)
-	if i := slices.IndexFunc(t.rows, func(row string) bool { return strings.HasPrefix(row, key) }); i >= 0 {
+	row := fmt.Sprintf("| %s | %s | %s | %s | %s | %s |\n", kernel, incident, seconds(r.taintlet), seconds(r.kubelet), said, t.origin.Date+", "+t.origin.Commit)
+	if i := slices.IndexFunc(t.rows, func(other string) bool { return rowKey(other) == rowKey(row) }); i >= 0 {
 		t.rows[i] = row
 		return
 	}
 	t.rows = append(t.rows, row)
+}
+
+// rowKey tells rows apart: the incident and the first two numbers of the kernel, of which there are updates.
+func rowKey(row string) [3]string {
+	cells := strings.SplitN(row, " | ", 3)
+	numbers := strings.SplitN(cells[0], ".", 3)
+	return [3]string{numbers[0], numbers[1], cells[1]}
 }
 
 // seconds are those from the start of the incident; without any, the condition never came

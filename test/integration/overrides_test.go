@@ -63,7 +63,7 @@ func TestOverrideFollowsTheLabels(t *testing.T) {
 	wait(batch)
 	label("web")
 	wait(web)
-	c.WaitAgentEvent(t, node.Name, "OverrideChanged", "match overrides[2] {example.com/pool: web}, before they matched overrides[1] {example.com/pool: batch}: rules[MemoryPressure Degraded] example.com/batch:NoSchedule → example.com/web:PreferNoSchedule")
+	c.WaitAgentEvent(t, node.Name, "OverrideChanged", "match overrides[2] {example.com/pool=web}, before they matched overrides[1] {example.com/pool=batch}: rules[MemoryPressure Degraded] example.com/batch:NoSchedule → example.com/web:PreferNoSchedule")
 	a.Kill()
 	label("quiet")
 	startAgent(t, c, node.Name, host, file)

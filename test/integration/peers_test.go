@@ -16,7 +16,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -135,12 +134,10 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 	if err := last.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Note(t.Context(), []string{"gone"}); !apierrors.IsNotFound(err) {
-		t.Errorf("a Lease that does not exist: %v", err)
+	if got := f.Leases(t.Context(), []string{"gone"}); len(got) != 1 || !got[0].Renewed.IsZero() {
+		t.Errorf("a Lease that does not exist: %+v", got)
 	}
-	if err := f.Note(t.Context(), nodes[1:]); err != nil {
-		t.Fatal(err)
-	}
+	noted := f.Leases(t.Context(), nodes[1:])
 	suspects := taints.Desired{Conditions: []taints.NodeCondition{{Type: "HostNetworkUnavailable", Status: taints.ConditionUnknown, Reason: "PeersUnreachable"}}}
 	client, err := apiserver.NewClient(identityIn(t, c, namespace, nodes[1]), nodes[1])
 	if err != nil {
@@ -154,13 +151,18 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []verdict.Standing{
-		{Node: nodes[1], Suspects: true}, {Node: nodes[2], LeaseKnown: true}, {Node: nodes[3], LeaseKnown: true}, {Node: nodes[4], Excuse: "does not renew its Lease", LeaseKnown: true},
+		{Node: nodes[1], Suspects: true}, {Node: nodes[2], Excuse: verdict.Cordoned}, {Node: nodes[3]}, {Node: nodes[4]},
 		{Node: "gone", Excuse: "does not exist"},
 	}
-	cluster.Eventually(t, "the Leases to be old enough", func() error {
+	cluster.Eventually(t, "the Leases to be renewed", func() error {
 		standings, err := f.Standings(t.Context(), append(nodes[1:5:5], "gone"))
-		if err == nil && fmt.Sprint(standings) != fmt.Sprint(want) {
-			err = fmt.Errorf("%+v, want %+v", standings, want)
+		renewed := make([]bool, len(standings)) // since they were noted
+		for i := range standings {
+			renewed[i] = i < len(noted) && standings[i].Renewed.After(noted[i].Renewed)
+			standings[i].Renewed = time.Time{}
+		}
+		if err == nil && fmt.Sprint(standings, renewed) != fmt.Sprint(want, []bool{false, true, true, false, false}) {
+			err = fmt.Errorf("%+v, want %+v; renewed %t", standings, want, renewed)
 		}
 		return err
 	})

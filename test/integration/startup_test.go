@@ -46,11 +46,15 @@ func (p wellProbe) Observe(context.Context) probes.Observation {
 // reachingProbe judges rounds by the agent's own verdict. Each peer answers, or none does.
 type reachingProbe struct {
 	wellProbe
-	judge  *verdict.Evaluator
-	cutOff *atomic.Bool
+	judge   *verdict.Evaluator
+	cutOff  *atomic.Bool
+	cluster verdict.Cluster
 }
 
-func (p *reachingProbe) ObserveIn(ctx context.Context, in verdict.Surroundings, consult verdict.Consult) probes.Observation {
+func (p *reachingProbe) Join(cluster verdict.Cluster) { p.cluster = cluster }
+
+func (p *reachingProbe) Observe(ctx context.Context) probes.Observation {
+	in := p.cluster.Surroundings()
 	well := verdict.Result{Outcome: verdict.Well}
 	r := verdict.Round{At: time.Now(), Results: map[verdict.Class]verdict.Result{verdict.Route: well, verdict.Self: well, verdict.API: well}}
 	switch answer := (verdict.Answer{Version: verdict.AnswerVersion, Lossy: 0, Reach: 100}); {
@@ -65,11 +69,9 @@ func (p *reachingProbe) ObserveIn(ctx context.Context, in verdict.Surroundings, 
 		}
 	}
 	found := p.judge.Next(r)
-	consult(ctx, &found)
+	p.cluster.Consult(ctx, &found)
 	return found.Observation
 }
-
-func (p *reachingProbe) Measures(all []probes.Measure) []probes.Measure { return all }
 
 // startingFleet is hosts that register at the same time, each with an agent that is real
 // but for its probes.
@@ -121,7 +123,7 @@ func (f *startingFleet) start(namespace string, number int, as *rest.Config) {
 			if number == cutOffHost {
 				cutOff = &f.cutOff
 			}
-			return &reachingProbe{wellProbe{c.Name}, verdict.NewEvaluator(5*time.Second, uint64(number)), cutOff} //nolint:gosec // it is small
+			return &reachingProbe{wellProbe: wellProbe{c.Name}, judge: verdict.NewEvaluator(5*time.Second, uint64(number)), cutOff: cutOff} //nolint:gosec // it is small
 		},
 		Config: f.cfg, Log: slog.New(slog.DiscardHandler), Instance: name, Boot: decide.Boot{ID: name, At: time.Now()}, Now: time.Now,
 		Version: "test",

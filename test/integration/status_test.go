@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
-	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/fixtures"
@@ -148,10 +147,10 @@ func waitsUntilWell(t *testing.T, c *cluster.Cluster, agents map[string]*bed.Age
 	}
 	ctx, stop := context.WithTimeout(t.Context(), bed.Patience)
 	defer stop()
-	screens, began := &lastScreen{changed: make(chan string, 1000)}, time.Now()
+	screens, began := &lastScreen{50, make(chan string, 1000)}, time.Now()
 	watched := make(chan error, 1)
 	go func() {
-		_, err := status.Run(ctx, status.Options{Config: c.Admin(), Out: os.Stderr, Err: os.Stderr, Output: status.OutputTable, Watch: true, Screen: &terminal.Screen{W: screens, Size: func() (columns, lines int) { return 130, 50 }}})
+		_, err := status.Run(ctx, status.Options{Config: c.Admin(), Out: screens, Err: os.Stderr, Output: status.OutputTable, Watch: true})
 		watched <- err
 	}()
 	var first string
@@ -196,8 +195,15 @@ func matches(t *testing.T, text, pattern string) {
 	}
 }
 
-// lastScreen passes on what is drawn.
-type lastScreen struct{ changed chan string }
+// lastScreen is a terminal that passes on what is drawn.
+type lastScreen struct {
+	lines   int
+	changed chan string
+}
+
+func (s *lastScreen) Size() (columns, lines int) { return 130, s.lines }
+
+func (s *lastScreen) Clear() error { return nil }
 
 func (s *lastScreen) Write(text []byte) (int, error) {
 	s.changed <- strings.Trim(string(text), "\n")
@@ -360,11 +366,11 @@ func TestStatusWatches(t *testing.T) {
 	config.Host = "https://" + g.Address
 	ctx, stop := context.WithTimeout(t.Context(), 2*bed.Patience)
 	defer stop()
-	screens := &lastScreen{changed: make(chan string, 1000)}
+	screens := &lastScreen{7, make(chan string, 1000)}
 	trouble := make(chan string, 100)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := status.Run(ctx, status.Options{Config: config, Out: os.Stderr, Err: lines(trouble), Output: status.OutputTable, Watch: true, Screen: &terminal.Screen{W: screens, Size: func() (columns, lines int) { return 130, 7 }}})
+		_, err := status.Run(ctx, status.Options{Config: config, Out: screens, Err: lines(trouble), Output: status.OutputTable, Watch: true})
 		ended <- err
 	}()
 	wait := func(first string) (screen string) {

@@ -20,6 +20,7 @@ import (
 // real fleet brake's to say.
 type scriptedNetwork struct {
 	evaluator *verdict.Evaluator
+	cluster   verdict.Cluster
 	measures  []probes.Measure
 
 	mu      sync.Mutex
@@ -83,16 +84,14 @@ func (*scriptedNetwork) Wake() <-chan struct{} { return nil }
 // Run does nothing.
 func (*scriptedNetwork) Run(context.Context) {}
 
-// Observe is ObserveIn without peers to tell.
-func (n *scriptedNetwork) Observe(ctx context.Context) probes.Observation {
-	return n.ObserveIn(ctx, verdict.Surroundings{}, func(context.Context, *verdict.Verdict) []verdict.Standing { return nil })
-}
+// Join keeps the fleet, which is told of each round.
+func (n *scriptedNetwork) Join(cluster verdict.Cluster) { n.cluster = cluster }
 
-// ObserveIn evaluates one round. This host never suspects itself, so that there is no answer.
-func (n *scriptedNetwork) ObserveIn(ctx context.Context, _ verdict.Surroundings, consult verdict.Consult) probes.Observation {
+// Observe evaluates one round. This host never suspects itself, so that there is no answer.
+func (n *scriptedNetwork) Observe(ctx context.Context) probes.Observation {
 	found := n.evaluator.Next(n.round())
 	n.measures = found.Measures
-	consult(ctx, &found)
+	n.cluster.Consult(ctx, &found)
 	return found.Observation
 }
 

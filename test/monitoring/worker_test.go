@@ -39,7 +39,8 @@ type worker struct {
 	stalled time.Duration
 
 	mu      sync.Mutex
-	refused error // what reading the configuration again returns
+	refused error // what reading the configuration again returns; isNew: it has not yet
+	isNew   bool
 }
 
 // newWorker returns a worker whose agent does not run yet.
@@ -68,7 +69,7 @@ func (w *worker) start(ctx context.Context, name string) {
 			}
 			return hostprobes.NewProbe(host)(c)
 		},
-		Reload:   func() (*config.Config, error) { return cfg, w.configurationError() },
+		Reload:   func() (*config.Config, error) { return w.reload(cfg) },
 		Instance: "agent-of-" + name, Boot: decide.Boot{ID: "boot", At: time.Now()}, Now: time.Now,
 		Version: "recorded",
 	}
@@ -112,13 +113,21 @@ func (w *worker) metrics(ctx context.Context) (string, error) {
 func (w *worker) refuse(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.refused = err
+	w.refused, w.isNew = err, true
 }
 
-func (w *worker) configurationError() error {
+// reload returns what is new of the configuration.
+func (w *worker) reload(valid *config.Config) (*config.Config, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.refused
+	if !w.isNew {
+		return nil, nil //nolint:nilnil // nothing is
+	}
+	w.isNew = false
+	if w.refused != nil {
+		return nil, w.refused
+	}
+	return valid, nil
 }
 
 // memory makes that percentage available. With little of it, tasks wait for it in a

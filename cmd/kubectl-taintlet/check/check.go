@@ -65,7 +65,8 @@ type Report struct {
 	metav1.TypeMeta `json:",inline"`
 
 	Lines []Line `json:"lines"`
-	// Stopped: the last check failed, and the checks after it, which depend on it, were not made.
+	// Stopped: the last check failed, and without it the others tell nothing. They
+	// were not made.
 	Stopped bool `json:"stopped,omitempty"`
 }
 
@@ -136,8 +137,6 @@ func groups() []group {
 				remedy: "apply the manifest or upgrade the chart again: its roles and their bindings are incomplete"},
 			{name: "bounded", whether: "whether the agents may do more than they need", ask: listed(Warning, "the agents' account may do more than it needs: %s", (*scene).exceeding), fine: "the agents may not read Secrets, nor create or delete pods and Nodes", link: "deploy/README.md#permissions",
 				remedy: "find the role binding that grants this and remove it: taintlet needs none but its own"},
-			{name: "token", whether: "whether tokens name their Node", ask: (*scene).checkToken, link: "deploy/README.md#permissions",
-				remedy: "the policies refuse every write of an agent whose token names no Node: check that the feature gate ServiceAccountTokenPodNodeInfo of the API server is on (the default since 1.30)"},
 		}},
 		{"admission policies", policyChecks()},
 		{"configuration", configurationChecks()},
@@ -169,11 +168,7 @@ func clusterChecks() []check {
 
 func policyChecks() []check {
 	return []check{
-		{name: "policy-nodes", whether: "whether the policy taintlet-nodes is in force", ask: (*scene).checkNodesPolicy, link: policyLink,
-			remedy: policyRemedy},
-		{name: "policy-events", whether: "whether the policy taintlet-events is in force", ask: (*scene).checkEventsPolicy, link: policyLink,
-			remedy: policyRemedy},
-		{name: "policy-leases", whether: "whether the policy taintlet-leases is in force", ask: (*scene).checkLeasesPolicy, link: "deploy/README.md#eviction",
+		{name: "policies-refuse", whether: "whether the policies are in force", ask: (*scene).checkRefused, link: policyLink,
 			remedy: policyRemedy},
 		{name: "policies", codes: []status.Code{status.PolicyMissing, status.PolicyNotInForce}, part: installation.PartPolicies, fine: "the admission policies have their bindings", link: policyLink,
 			remedy: policyRemedy},

@@ -3,11 +3,11 @@ package check
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -76,93 +76,60 @@ func (s *scene) exceeding(ctx context.Context) (allowed []string, err error) {
 	return allowed, err
 }
 
-// tokenFor is in seconds the shortest life of a token that the API server grants.
-const tokenFor = 600
-
-// checkToken asks for a token that is bound to a pod, as a kubelet does, and what the API
-// server makes of it.
-func (s *scene) checkToken(ctx context.Context) (Line, error) {
-	at := slices.IndexFunc(s.installation.Pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" })
-	if at < 0 {
-		return Line{}, untold("no agent's pod is on a Node")
-	}
-	pod := s.installation.Pods[at]
-	request, err := s.me.CoreV1().ServiceAccounts(s.namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		ExpirationSeconds: new(int64(tokenFor)),
-		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
-	}}, metav1.CreateOptions{})
-	review := &authenticationv1.TokenReview{}
-	if err == nil {
-		review.Spec.Token = request.Status.Token
-		review, err = s.me.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
-	}
-	if err != nil {
-		return Line{}, err
-	}
-	found := strings.Join(review.Status.User.Extra[nodeExtra], ",")
-	if node := pod.Spec.NodeName; found != node {
-		return line(Failed, "the token of pod %s on Node %s names the Node %q", pod.Name, node, found), nil
-	}
-	return line(OK, "tokens of the agents name their Node"), nil
-}
-
 const (
 	policyLink   = "deploy/README.md#permissions"
 	policyRemedy = "apply the manifest or upgrade the chart again: without its policies a stolen token can change every Node"
 	keepLink     = "docs/living-with-kubernetes.md#who-owns-a-taint"
 )
 
-// refuses checks that a policy refuses a dry run of the agent that it has to refuse.
-func (s *scene) refuses(policy, what string, try func(agent *installation.Client, node string) error) (Line, error) {
-	agent, err := s.as(s.namespace, account, s.names[0])
+// checkRefused tries, as an agent, a write that each of the policies has to refuse.
+func (s *scene) checkRefused(ctx context.Context) (Line, error) {
+	name := s.names[0]
+	agent, err := s.as(s.namespace, account, name)
 	if err != nil {
 		return Line{}, err
 	}
-	switch err := try(agent, s.names[0]); {
-	case denied(err, policy):
-		return line(OK, "the policy %s is in force: %s is refused", policy, what), nil
-	case mayNotImpersonate(err):
-		return Line{}, err
-	case err == nil:
-		return line(Failed, "the policy %s is not in force: %s is accepted", policy, what), nil
-	default:
-		return line(Failed, "the policy %s is not in force: %s is refused by something else: %v", policy, what, err), nil
-	}
-}
-
-func (s *scene) checkNodesPolicy(ctx context.Context) (Line, error) {
-	return s.refuses("taintlet-nodes", "an agent's write of another program's annotation", func(agent *installation.Client, node string) error {
-		patch := map[string]any{"metadata": map[string]any{"annotations": map[string]string{"example.com/taintlet-check": "1"}}}
-		_, err := tryPatch(ctx, agent, account, node, patch)
-		return err
-	})
-}
-
-func (s *scene) checkEventsPolicy(ctx context.Context) (Line, error) {
-	return s.refuses("taintlet-events", "an agent's Event about another Node", func(agent *installation.Client, node string) error {
-		event := &corev1.Event{
-			ObjectMeta:     metav1.ObjectMeta{Name: "taintlet-check", Namespace: metav1.NamespaceDefault},
-			InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: node + "-other"},
+	var wrong, refused []string
+	for _, try := range []struct {
+		policy, what string
+		do           func() error
+	}{
+		{"taintlet-nodes", "an agent's write of another program's annotation", func() error {
+			_, err := tryPatch(ctx, agent, account, name, map[string]any{"metadata": map[string]any{"annotations": map[string]string{"example.com/taintlet-check": "1"}}})
+			return err
+		}},
+		{"taintlet-events", "an agent's Event about another Node", func() error {
+			event := &corev1.Event{
+				ObjectMeta:     metav1.ObjectMeta{Name: "taintlet-check", Namespace: metav1.NamespaceDefault},
+				InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: name + "-other"},
+			}
+			_, err := agent.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, event, tryCreate(account))
+			return err
+		}},
+		{"taintlet-leases", "an agent's claim of a slot for another Node", func() error {
+			lease, err := s.me.CoordinationV1().Leases(s.namespace).Get(ctx, apiserver.SlotPrefix+"0", metav1.GetOptions{})
+			if err == nil {
+				lease.Spec.HolderIdentity = new(name + "-other")
+				_, err = agent.CoordinationV1().Leases(s.namespace).Update(ctx, lease, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: account})
+			}
+			return err
+		}},
+	} {
+		switch err := try.do(); {
+		case mayNotImpersonate(err):
+			return Line{}, err
+		case err == nil:
+			wrong = append(wrong, fmt.Sprintf("the policy %s is not in force: %s is accepted", try.policy, try.what))
+		case denied(err, try.policy):
+			refused = append(refused, try.what)
+		case !apierrors.IsNotFound(err): // without slots no Node evicts
+			wrong = append(wrong, fmt.Sprintf("the policy %s is not in force: %s is refused by something else: %v", try.policy, try.what, err))
 		}
-		_, err := agent.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, event, tryCreate(account))
-		return err
-	})
-}
-
-func (s *scene) checkLeasesPolicy(ctx context.Context) (Line, error) {
-	lease, err := s.me.CoordinationV1().Leases(s.namespace).Get(ctx, apiserver.SlotPrefix+"0", metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return line(OK, "no Node may evict: there are no eviction slots"), nil
-	case err != nil:
-		return Line{}, err
 	}
-	return s.refuses("taintlet-leases", "an agent's claim of a slot for another Node", func(agent *installation.Client, node string) error {
-		lease.Spec.HolderIdentity = new(node + "-other")
-		options := metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: account}
-		_, err := agent.CoordinationV1().Leases(s.namespace).Update(ctx, lease, options)
-		return err
-	})
+	if len(wrong) > 0 {
+		return line(Failed, "%s", strings.Join(wrong, "; ")), nil
+	}
+	return line(OK, "the policies are in force: they refuse %s", strings.Join(refused, ", ")), nil
 }
 
 func (s *scene) checkKeepObjects(context.Context) (Line, error) {

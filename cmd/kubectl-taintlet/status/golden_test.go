@@ -20,7 +20,6 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
-	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
@@ -159,10 +158,6 @@ func TestScreens(t *testing.T) {
 			}
 		})
 	}
-	lines := fleet.Report(now).Lines(Format{Columns: 130, Rows: 9})
-	if len(lines) != 9 || !strings.HasSuffix(lines[8], " more") {
-		t.Errorf("9 lines are\n%s", strings.Join(lines, "\n"))
-	}
 }
 
 // A watch says of each table when it is from, on a screen and elsewhere.
@@ -181,13 +176,23 @@ func TestAWatchHasAClock(t *testing.T) {
 		t.Errorf("without a screen:\n%s", out.String())
 	}
 	out.Reset()
-	o.Screen = &terminal.Screen{W: &out, Size: func() (columns, lines int) { return 100, 20 }}
+	o.Out = screenOf20{&out}
 	if err := o.print(report); err != nil {
 		t.Fatal(err)
 	}
-	if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) != 19 || lines[0] != clock {
+	if lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n"); len(lines) != 19 || lines[0] != "[clear]"+clock || !strings.HasSuffix(lines[18], " lines more") {
 		t.Errorf("on a screen of 20 lines, %d lines:\n%s", len(lines), &out)
 	}
+}
+
+// screenOf20 is a terminal of 20 lines.
+type screenOf20 struct{ *strings.Builder }
+
+func (screenOf20) Size() (columns, lines int) { return 100, 20 }
+
+func (s screenOf20) Clear() error {
+	s.WriteString("[clear]")
+	return nil
 }
 
 // The output of docs/status.md: three agents, of which one hangs and one was out of memory.
@@ -241,23 +246,6 @@ func TestFailuresOfTheInstallation(t *testing.T) {
 				t.Errorf("IsWell = %v with %+v", !test.isWell, report.Findings)
 			}
 		})
-	}
-}
-
-// A level, a mark and the name of a card have colours where the terminal has them, and what
-// is left without the colours is the same.
-func TestColours(t *testing.T) {
-	fleet, now := incident(t)
-	report := fleet.Report(now)
-	coloured := strings.Join(report.Lines(Format{Columns: 130, Colours: true}), "\n")
-	for _, want := range []string{string(terminal.Yellow) + "Degraded\x1b[0m", string(terminal.Red) + "×\x1b[0m"} {
-		if !strings.Contains(coloured, want) {
-			t.Errorf("no %q in\n%s", want, coloured)
-		}
-	}
-	plain := regexp.MustCompile("\x1b\\[[0-9]+m").ReplaceAllString(coloured, "")
-	if want := strings.Join(report.Lines(Format{Columns: 130}), "\n"); plain != want {
-		t.Errorf("without colours\n%s\nwant\n%s", plain, want)
 	}
 }
 

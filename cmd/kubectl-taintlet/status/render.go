@@ -1,10 +1,15 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
@@ -12,17 +17,8 @@ import (
 type Format struct {
 	Wide      bool
 	NoHeaders bool
-	// Columns is how many there are; 0: any number. Rows is the same of lines.
-	Columns, Rows int
-	// Colours: levels are shown in colours.
-	Colours bool
-}
-
-func (f Format) paint(text string, colour terminal.Colour) string {
-	if !f.Colours {
-		return text
-	}
-	return colour.Paint(text)
+	// Columns is how many there are; 0: any number.
+	Columns int
 }
 
 // The longest texts of a Node that are kept, in bytes. Accounts that may write a Node can write
@@ -35,11 +31,11 @@ const (
 )
 
 // Lines is the Report as text: the fleet in one line, then the installation and its problems. A
-// Node that was named has a card. Each condition that is not healthy has a row (table.go).
+// Node that was named has a card. Each condition that is not healthy has a row.
 func (r Report) Lines(f Format) []string {
 	table := r.table(f)
 	if f.NoHeaders {
-		return bounded(table, f)
+		return table
 	}
 	var lines []string
 	about := append([]string{r.Summary.String()}, r.Installed...)
@@ -58,15 +54,7 @@ func (r Report) Lines(f Format) []string {
 			lines = append(append(lines, ""), part...)
 		}
 	}
-	return bounded(lines, f)
-}
-
-func bounded(lines []string, f Format) []string {
-	if f.Rows == 0 || len(lines) <= f.Rows {
-		return lines
-	}
-	left := len(lines) - f.Rows + 1
-	return append(lines[:f.Rows-1:f.Rows-1], fmt.Sprintf("… and %s more", terminal.Count(left, "line")))
+	return lines
 }
 
 // String is the line about the whole fleet.
@@ -110,7 +98,7 @@ func (r Report) cards(f Format) (lines []string) {
 		if len(lines) > 0 {
 			lines = append(lines, "")
 		}
-		lines = append(lines, f.paint(n.Name+": "+string(n.State), colourOfLevel(string(n.State))))
+		lines = append(lines, n.Name+": "+string(n.State))
 		add("agent", strings.Join(n.AgentPods, "; "))
 		if n.LastSign != nil {
 			add("last sign", terminal.With(ago(r.Time, *n.LastSign), ", by the agent ", n.Agent))
@@ -142,17 +130,207 @@ func (r Report) findingLines(f Format) []string {
 		case count > maxOfACode:
 			continue
 		}
-		mark, colour := "‼", terminal.Yellow
-		if p.Severity == Failure {
-			mark, colour = "×", terminal.Red
-		}
-		text := terminal.With(string(p.Code), " ", p.Node) + ": " + p.Text
-		wrapped := terminal.Wrap(text, "  ", "  ", f.Columns)
-		wrapped[0] = f.paint(mark, colour) + wrapped[0][1:]
-		lines = append(lines, wrapped...)
+		mark := map[Severity]string{Failure: "× ", Warning: "‼ "}[p.Severity]
+		lines = append(lines, terminal.Wrap(terminal.With(string(p.Code), " ", p.Node)+": "+p.Text, mark, "  ", f.Columns)...)
 		if p.Command != "" {
 			lines = append(lines, "    "+p.Command)
 		}
 	}
 	return lines
+}
+
+// maxShown is how much of a message the narrow table shows, in bytes.
+const maxShown = 240
+
+// The columns. The message is the last.
+const (
+	nodeColumn = iota
+	conditionColumn
+	levelColumn
+	sinceColumn
+	taintColumn
+	clearsColumn
+	flapsColumn
+	heldColumn
+	removedColumn
+	reasonColumn // in the wide table only
+	ageColumn
+	messageColumn
+)
+
+func headings() []string {
+	return []string{"NODE", "CONDITION", "LEVEL", "SINCE", "TAINT", "CLEARS", "FLAPS", "HELD BACK BY", "REMOVED BY", "REASON", "AGE", "MESSAGE"}
+}
+
+// table is a row for each condition, below the headings. Columns that are empty in every row are
+// left out, unless the table is wide. A table that is wider than the screen has its messages below
+// the rows, and if it is still too wide all but its first columns.
+func (r Report) table(f Format) (lines []string) {
+	rows := [][]string{headings()}
+	for _, n := range r.Nodes {
+		rows = append(rows, n.rows(r.Time, f.Wide)...)
+	}
+	if len(rows) == 1 {
+		return nil
+	}
+	var beside, below []int
+	for column := range rows[0] {
+		if f.Wide || slices.ContainsFunc(rows[1:], func(row []string) bool { return row[column] != "-" }) {
+			beside = append(beside, column)
+		}
+	}
+	for _, isBeside := range []func(column int) bool{
+		func(int) bool { return true },
+		func(column int) bool { return column != messageColumn },
+		func(column int) bool { return column <= sinceColumn || column == ageColumn },
+	} {
+		below = append(slices.DeleteFunc(slices.Clone(beside), isBeside), below...)
+		beside = slices.DeleteFunc(beside, func(column int) bool { return !isBeside(column) })
+		if lines = terminal.Aligned(chosen(rows, beside)); f.fits(lines) {
+			break
+		}
+	}
+	table := lines[:1:1]
+	if f.NoHeaders {
+		table = nil
+	}
+	for i, row := range rows[1:] {
+		if line := lines[i+1]; f.fits([]string{line}) {
+			table = append(table, line)
+		} else { // long names leave no room for columns
+			table = append(table, terminal.Wrap(line, "", "  ", f.Columns)...)
+		}
+		for _, column := range below {
+			text := terminal.With(strings.ToLower(rows[0][column]), ": ", row[column])
+			if column == messageColumn {
+				text = row[column]
+			}
+			if row[column] != "-" {
+				table = append(table, terminal.Wrap(text, "    ", "    ", f.Columns)...)
+			}
+		}
+	}
+	return table
+}
+
+// chosen are the cells of some columns.
+func chosen(rows [][]string, columns []int) (all [][]string) {
+	for _, row := range rows {
+		var cells []string
+		for _, column := range columns {
+			cells = append(cells, row[column])
+		}
+		all = append(all, cells)
+	}
+	return all
+}
+
+func (f Format) fits(lines []string) bool {
+	return f.Columns == 0 || !slices.ContainsFunc(lines, func(line string) bool { return utf8.RuneCountInString(line) > f.Columns })
+}
+
+func (c Condition) row(node string, now time.Time, wide bool) []string {
+	row := []string{
+		nodeColumn: node, conditionColumn: c.Name, levelColumn: c.Level.String(), sinceColumn: age(now, c.Since), taintColumn: joined(c.Taints),
+		heldColumn: c.HeldBy, removedColumn: c.RemovedBy, reasonColumn: c.Reason, ageColumn: age(now, c.ReportedAt), messageColumn: withoutSince(c.Message),
+	}
+	if c.ClearsAt != nil && c.ClearsAt.After(now) {
+		row[clearsColumn] = "in " + terminal.Span(c.ClearsAt.Sub(now))
+	} else if c.ClearsAt != nil {
+		row[clearsColumn] = "now"
+	}
+	if c.Flaps > 1 || c.Flaps == 1 && wide { // once is nothing to see in the narrow table
+		row[flapsColumn] = fmt.Sprint(c.Flaps)
+	}
+	return row
+}
+
+func (n Node) rows(now time.Time, wide bool) [][]string {
+	var rows [][]string
+	if message := n.message(); message != "" {
+		row := []string{nodeColumn: n.Name, levelColumn: string(n.State), heldColumn: n.pause(), messageColumn: message}
+		if (n.State == Silent || n.State == Down) && n.LastSign != nil {
+			row[sinceColumn] = age(now, *n.LastSign)
+		}
+		rows = append(rows, row)
+	}
+	for _, c := range n.Conditions {
+		rows = append(rows, c.row(n.Name, now, wide))
+	}
+	if len(n.Others) > 0 {
+		rows = append(rows, []string{nodeColumn: n.Name, taintColumn: joined(n.Others), messageColumn: "taintlet's taints whose key names no condition"})
+	}
+	for _, row := range rows {
+		if !wide {
+			row[messageColumn], row[reasonColumn] = terminal.Cut(row[messageColumn], maxShown), ""
+		}
+		for column, cell := range row {
+			row[column] = cmp.Or(cell, "-")
+		}
+	}
+	return rows
+}
+
+func age(now, then time.Time) string {
+	if then.IsZero() {
+		return ""
+	}
+	return terminal.Span(max(0, now.Sub(then)))
+}
+
+// withoutSince leaves out of a message since when the condition is degraded, which a
+// column says: that of the message is by the clock on the wall.
+func withoutSince(message string) string {
+	return regexp.MustCompile(`; (critical )?since (\d{4}-\d\d-\d\d )?\d\d:\d\d UTC`).ReplaceAllString(message, "")
+}
+
+func (n Node) message() string {
+	var parts []string
+	switch n.State {
+	case NoAgent:
+		parts = append(parts, "no agent has written this Node")
+	case Silent, Down:
+		said := map[bool]string{true: "the agent is not ready", false: "no agent runs here"}[len(n.AgentPods) > 0]
+		if n.State == Silent {
+			said = "no sign of the agent"
+		}
+		said += "; " + map[bool]string{true: "the kubelet reports the Node as ready", false: "the Node is not ready either"}[n.Ready == "True"]
+		if len(n.Conditions) > 0 {
+			said += "; the rows below are the last report of the agent"
+		}
+		parts = append(parts, said)
+	}
+	if n.Problem != "" {
+		parts = append(parts, n.Problem)
+	}
+	isHeld := func(by describe.Hold) bool {
+		return slices.ContainsFunc(n.Conditions, func(c Condition) bool { return c.HeldBy == string(by) })
+	}
+	if n.Paused != "" && !isHeld(describe.HeldPaused) {
+		parts = append(parts, "the annotation taintlet.dev/paused stops new taints")
+	}
+	if n.Maintenance != "" {
+		parts = append(parts, "the Node is under maintenance, because its condition "+n.Maintenance+" is True: no new taints")
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (n Node) pause() string {
+	switch {
+	case n.mistypedPause != "":
+		return "Paused: all"
+	case n.Paused != "":
+		return "Paused: " + n.Paused
+	case n.Maintenance != "":
+		return string(describe.HeldMaintenance)
+	}
+	return ""
+}
+
+func joined(list []Taint) string {
+	parts := make([]string, len(list))
+	for i, t := range list {
+		parts[i] = fmt.Sprintf("%s (%s)", t.Taint, t.Via)
+	}
+	return strings.Join(parts, ", ")
 }

@@ -1,7 +1,7 @@
 // Package status shows the state of the fleet: which Nodes are degraded and since when, taintlet's
 // actions, the causes that hold them back, and agents that do not run. Everything comes from the
 // API server; no agent is asked. Reading a Node (read.go), joining Nodes with the installation
-// (fleet.go) and rendering (render.go and table.go) are pure. Run does the rest.
+// (fleet.go) and rendering (render.go) are pure. Run does the rest.
 package status
 
 import (

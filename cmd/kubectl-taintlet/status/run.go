@@ -1,12 +1,15 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/terminal"
+	"github.com/taintlet/taintlet/probes/consumers"
 	"github.com/taintlet/taintlet/taints/pace"
 )
 
@@ -46,8 +50,6 @@ type Options struct {
 	// SilentAfter is how old the last sign of an agent may be; 0: two and a half heartbeats.
 	SilentAfter time.Duration
 	NoHeaders   bool
-	// Screen is where tables are drawn in place of one another; nil: they follow one another.
-	Screen *terminal.Screen
 }
 
 // readEvery is the least time between two reads of a watch. After a read, the watch waits at least
@@ -119,37 +121,50 @@ func (o Options) read(ctx context.Context, client *installation.Client) (r Repor
 	return r, fleet.IsWell(r), nil
 }
 
-// print writes a Report. A watch draws tables in place of one another on a screen.
-func (o Options) print(r Report) error {
+// screen is an Options.Out that may be a terminal, on which tables are as wide as it. A watch
+// writes them there in place of one another.
+type screen interface {
+	Size() (columns, lines int)
+	Clear() error
+}
+
+// print writes a Report. That of a watch begins with its time.
+func (o Options) print(r Report) (err error) {
 	if isPrinted, err := Print(o.Out, o.Output, &r); isPrinted {
 		return err
 	}
-	f := Format{Wide: o.Output == OutputWide, NoHeaders: o.NoHeaders}
-	isDrawn := o.Screen != nil && o.Watch
-	if o.Screen != nil {
-		columns, lines := o.Screen.Size()
-		f.Columns, f.Colours = columns, o.Screen.Colours
-		if isDrawn && lines > 0 {
-			f.Rows = max(3, lines-2) // the first line has the time, and the last one the cursor
-		}
+	columns, most := 0, 0
+	to, isScreen := o.Out.(screen)
+	if isScreen {
+		columns, most = to.Size()
 	}
-	lines := r.Lines(f)
-	switch clock := r.Time.Format("2006-01-02 15:04:05 UTC"); {
-	case o.Output == OutputName:
+	lines := r.Lines(Format{o.Output == OutputWide, o.NoHeaders, columns})
+	if o.Output == OutputName {
 		lines = nil
 		for _, n := range r.Nodes {
 			lines = append(lines, "node/"+n.Name)
 		}
-	case isDrawn && !o.NoHeaders:
-		lines = append([]string{clock}, lines...)
+	} else if o.Watch && !o.NoHeaders {
+		lines = append([]string{r.Time.Format("2006-01-02 15:04:05 UTC")}, lines...)
+	}
+	switch {
+	case o.Watch && most > 0:
+		lines, err = bounded(lines, most-1), to.Clear() // the last line has the cursor
 	case o.Watch && !o.NoHeaders:
-		lines = append([]string{"", clock}, lines...)
+		lines = append([]string{""}, lines...)
 	}
-	if isDrawn && o.Output != OutputName {
-		return o.Screen.Draw(lines)
+	if err == nil {
+		_, err = io.WriteString(o.Out, strings.Join(append(lines, ""), "\n"))
 	}
-	_, err := io.WriteString(o.Out, strings.Join(append(lines, ""), "\n"))
 	return err
+}
+
+func bounded(lines []string, most int) []string {
+	if len(lines) <= most {
+		return lines
+	}
+	most = max(most, 4) // the time and a line of the Report
+	return append(lines[:most-1:most-1], fmt.Sprintf("… and %s more", terminal.Count(len(lines)-most+1, "line")))
 }
 
 // Formats are the formats of kubectl that Print supports for one object. A format that ends in =
@@ -183,4 +198,55 @@ func Print(w io.Writer, format string, object runtime.Object) (isKnown bool, err
 		_, err = io.WriteString(w, after)
 	}
 	return true, err
+}
+
+const (
+	// mostLookups is for how many Nodes of one Report pods are listed at most. The others keep
+	// the UIDs: of hundreds of Nodes nobody reads every message.
+	mostLookups = 50
+	listTimeout = 5 * time.Second
+	// configAnnotation is the UID that the kubelet gave a static pod. The pod that the API server
+	// has in its place has another one (ConfigHashAnnotationKey in pkg/kubelet/types/pod_update.go).
+	configAnnotation = "kubernetes.io/config.hash"
+)
+
+// namePods gives the pods in messages their names, with one request for each Node that has such a
+// message. list returns the pods of a Node. A static pod is known by the hash that stands in the
+// name of its control group. After the first failure nothing more is asked.
+func (r *Report) namePods(list func(node string) ([]metav1.PartialObjectMetadata, error)) {
+	lookups := 0
+	for _, n := range r.Nodes {
+		namesPod := func(c Condition) bool { return len(consumers.PodsIn(c.Message)) > 0 }
+		if lookups == mostLookups || !slices.ContainsFunc(n.Conditions, namesPod) {
+			continue
+		}
+		lookups++
+		pods, err := list(n.Name)
+		if err != nil {
+			r.Unread = append(r.Unread, installation.NewUnread("names of pods", err))
+			return
+		}
+		names := map[string]string{}
+		for i := range pods {
+			p := &pods[i]
+			names[cmp.Or(p.Annotations[configAnnotation], string(p.UID))] = terminal.Clean(p.Namespace+"/"+p.Name, 2*maxName)
+		}
+		for i := range n.Conditions {
+			c := &n.Conditions[i]
+			for _, uid := range consumers.PodsIn(c.Message) {
+				c.Message = strings.ReplaceAll(c.Message, "pod "+uid, "pod "+cmp.Or(names[uid], uid))
+			}
+		}
+	}
+}
+
+// podsOfNode lists the pods of a Node without their specs.
+func podsOfNode(ctx context.Context, client *installation.Client, node string) ([]metav1.PartialObjectMetadata, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	list, err := client.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
 }

@@ -84,7 +84,7 @@ func (p *Peers) ask(ctx context.Context, patience time.Duration, now, rest []ver
 // askOne asks one peer, with full packets in its turn, and with small ones where these get no answer.
 func (p *Peers) askOne(ctx context.Context, peer verdict.Peer, patience time.Duration) verdict.PeerResult {
 	last, wasReached := p.turns.Last(peer)
-	if !p.turns.IsFull(peer) || !wasReached {
+	if !p.turns.IsFull(peer) {
 		return askPeer(ctx, peer, patience, last, wasReached)
 	}
 	full := askFull(ctx, peer, otherAfter)

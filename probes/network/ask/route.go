@@ -53,7 +53,7 @@ func (r *Route) Ask(ctx context.Context, in *verdict.Surroundings, patience time
 	defer cancel()
 	found, ok := r.call.Wait(ctx)
 	if !ok {
-		return verdict.Result{Detail: fmt.Sprintf("asking for routes and reading carrier: no answer for %s", r.call.OutFor())}
+		return verdict.Result{Detail: fmt.Sprintf("asking for routes and reading carrier: no answer for %s", r.call.Silence().Round(100*time.Millisecond))}
 	}
 	return r.evaluate(found)
 }

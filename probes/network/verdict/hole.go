@@ -38,25 +38,20 @@ func (h *hole) add(r *Round) {
 func (h *hole) hear(r *Round, fails bool) {
 	h.heard = opinions{}
 	if !fails {
-		h.before = nil
+		clear(h.before)
 		return
-	}
-	if h.before == nil {
-		h.before = map[string]int{}
 	}
 	for i := range r.Peers {
 		p := &r.Peers[i]
 		if !p.Reached || p.Carried || p.Answer == nil || p.Answer.Full == 0 {
 			continue
 		}
-		count := p.Answer.Full
-		before, isKnown := h.before[p.Node]
-		switch {
-		case count < 0:
+		switch before, isKnown := h.before[p.Node]; {
+		case p.Answer.Full < 0:
 			h.heard.add(false, true, false)
 		case !isKnown:
-			h.before[p.Node] = count
-		case count != before:
+			h.before[p.Node] = p.Answer.Full
+		case p.Answer.Full != before:
 			h.heard.add(true, true, p.Answer.Maintenance)
 		}
 	}

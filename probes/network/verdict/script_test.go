@@ -51,7 +51,10 @@ func (s *script) well() Round {
 // change is what is different in a round.
 type change func(*Round)
 
-// play plays rounds that are well but for the changes.
+// The Leases of all were renewed before when they are noted, and since then when they are asked about.
+var before, since = time.Unix(1, 0), time.Unix(2, 0)
+
+// play plays rounds that are well but for the changes. What is noted is answered.
 func (s *script) play(rounds int, changes ...change) probes.Observation {
 	for range rounds {
 		s.now = s.now.Add(testPeriod)
@@ -63,6 +66,9 @@ func (s *script) play(rounds int, changes ...change) probes.Observation {
 		s.last = s.evaluator.Next(r)
 		if s.reply != nil && s.last.Ask != nil {
 			r.Standings = s.reply(s.last.Ask)
+		}
+		for _, node := range s.last.Note {
+			r.Standings = append(r.Standings, Standing{Node: node, Renewed: before})
 		}
 		if r.Standings != nil {
 			s.last = s.evaluator.Answered(r)
@@ -88,7 +94,7 @@ func (s *script) standing(suspects, excused int) change {
 		s.reply = func(ask []string) []Standing {
 			standings := []Standing{}
 			for i, node := range ask {
-				standing := Standing{Node: node, Suspects: i < suspects, LeaseKnown: true}
+				standing := Standing{Node: node, Suspects: i < suspects, Renewed: since}
 				if i >= suspects && i < suspects+excused {
 					standing.Excuse = "is not ready"
 				}

@@ -3,6 +3,7 @@ package verdict
 import (
 	"context"
 	"net/netip"
+	"time"
 
 	"github.com/taintlet/taintlet/probes"
 )
@@ -31,7 +32,7 @@ func isSecond(peers []Peer, i int) bool {
 	return i > 0 && peers[i].Node == peers[i-1].Node && peers[i].Address.Addr().Is4() != peers[i-1].Address.Addr().Is4()
 }
 
-// Surroundings are a snapshot of the cluster around the host of a round. It must not be changed.
+// Surroundings are what a round has to know of the cluster around its host: a snapshot that nobody changes.
 type Surroundings struct {
 	// Peers are the agents on other Nodes that this one asks.
 	Peers []Peer
@@ -50,23 +51,32 @@ type Surroundings struct {
 	Suspected bool
 }
 
-// Consult passes a verdict on to the fleet, and returns the Standings that the verdict asks for;
-// nil: there are none.
-type Consult func(context.Context, *Verdict) []Standing
+// Cluster is what a host knows of the others.
+type Cluster interface {
+	Surroundings() Surroundings
+	// Consult takes in a verdict, and returns the Standings that it asks for; nil: there are none.
+	Consult(context.Context, *Verdict) []Standing
+}
 
-// Standing is what a Node reports of itself, in the API server.
+// Standing is what a Node says of itself, in the API server.
 type Standing struct {
 	Node string
 	// Excuse says in a few words why the Node does not count; empty: it counts. A Node does not
-	// count if it is not ready or about to be removed, if its Lease was not renewed since it was
-	// noted, or if it is cordoned and its Lease is not known to be renewed.
+	// count if it is not ready or about to be removed, or if it is Cordoned or Maintained.
 	Excuse string
-	// LeaseKnown: the Node's Lease was renewed, or long enough not renewed, since it
-	// was noted. A Node without power is Ready for most of a minute.
-	LeaseKnown bool
+	// Renewed is when its Lease was renewed, by its own clock; the zero value: not known or not
+	// read. A Node without power is Ready for most of a minute.
+	Renewed time.Time
 	// Suspects: its agent says that it suspects itself, or that its network is Degraded.
 	Suspects bool
 }
+
+// Excuses of Nodes whose Leases are read. A Cordoned Node is about to be drained and its host switched
+// off, and a Maintained one is being drained or repaired.
+const (
+	Cordoned   = "is cordoned"
+	Maintained = "is under maintenance"
+)
 
 // Answer is what an agent answers to GET /peer, as JSON. Fields are only ever
 // added within a version.
@@ -91,8 +101,7 @@ type Answer struct {
 	Maintenance bool `json:"maintenance,omitempty"`
 }
 
-// AnswerVersion is the version of Answer that this agent writes. Answers of another version are not
-// read.
+// AnswerVersion is the version of Answer that this agent writes. Others are not read.
 const AnswerVersion = 1
 
 // PaddingHeader asks for an answer as long as the request to /peer. Older agents ignore it.

@@ -70,9 +70,10 @@ type suspicion struct {
 	// silent: the API server did not answer in the round before.
 	silent bool
 	// noted has the Nodes whose Leases are noted after the round at notedAt, for the next question: a host
-	// without power may be Ready for minutes.
+	// without power may be Ready for minutes. leases has when those that could be read were renewed.
 	noted   []string
 	notedAt time.Time
+	leases  map[string]time.Time
 	// excused are the Nodes that were queried and do not count. Other Nodes are queried first.
 	excused map[string]bool
 	// ask has the Nodes whose Standings are awaited, since askedAt.
@@ -103,7 +104,9 @@ func (s *suspicion) begin(r *Round, wasSilent, isSudden bool) {
 func (s *suspicion) end() { *s = suspicion{period: s.period, random: s.random, silent: s.silent} }
 
 // prepare chooses whom the next question is about, and has their Leases noted.
-func (s *suspicion) prepare(r *Round) { s.noted, s.notedAt = s.draw(r.Peers, askSome), r.At }
+func (s *suspicion) prepare(r *Round) {
+	s.noted, s.notedAt, s.leases = s.draw(r.Peers, askSome), r.At, map[string]time.Time{}
+}
 
 // portsTell reports whether enough of the peers that are not reached had a second
 // port that answered. It does not now, so it is not only our port.
@@ -131,8 +134,7 @@ func (s *suspicion) next(r *Round, low, isSudden, canPublish bool) {
 	}
 	if s.ask == nil && s.noted == nil && !r.At.Before(s.due.Add(-leaseLead(s.period))) {
 		s.prepare(r)
-	}
-	if s.ask == nil && s.noted != nil && !r.At.Before(s.due) && (s.isShort() || r.At.Sub(s.notedAt) >= leaseTells) {
+	} else if s.ask == nil && s.noted != nil && !r.At.Before(s.due) && (s.isShort() || r.At.Sub(s.notedAt) >= leaseTells) {
 		s.ask, s.askedAt = s.noted, r.At
 		if s.isShort() { // of a fault that reaches all within half a minute, few may have it yet
 			s.ask = s.draw(r.Peers, len(r.Peers))
@@ -159,6 +161,13 @@ func (s *suspicion) draw(peers []PeerResult, most int) []string {
 	return nodes[:min(most, len(nodes))]
 }
 
+// note adds when the Leases were renewed that were to be noted.
+func (s *suspicion) note(standings []Standing) {
+	for _, standing := range standings {
+		s.leases[standing.Node] = standing.Renewed
+	}
+}
+
 // answered adds the published states of the queried Nodes. After the short wait, other hosts may
 // not have had the time to suspect themselves. So none of them may suspect itself, and more than
 // half of the Nodes whose Leases were noted must be known to be alive. Otherwise the host continues
@@ -168,7 +177,7 @@ func (s *suspicion) answered(r *Round) {
 		return
 	}
 	asked, noted := s.ask, s.noted
-	c, excused := countStandings(asked, noted, r.Standings)
+	c, excused := s.countStandings(r)
 	for node := range s.excused { // those that were not asked about remain excused
 		excused[node] = excused[node] || !slices.Contains(asked, node)
 	}
@@ -202,20 +211,43 @@ type census struct {
 	excused            []string // for people
 }
 
-// countStandings counts the queried Nodes that answered, by their published state. If any Lease is
-// known, a Node whose Lease was noted and is not known does not count: it may be without power, and
-// still Ready for minutes. excused holds the Nodes that do not count.
-func countStandings(asked, noted []string, standings []Standing) (c census, excused map[string]bool) {
-	isKnown := slices.ContainsFunc(standings, func(s Standing) bool { return s.LeaseKnown })
+// renews reports what a Node's Lease shows, if it was noted: it was renewed since, or not and that was
+// noted long enough ago. It is compared with itself, so that no clocks of different hosts are.
+func (s *suspicion) renews(standing *Standing, now time.Time) (renews, isKnown bool) {
+	before := s.leases[standing.Node]
+	if before.IsZero() || standing.Renewed.IsZero() {
+		return false, false
+	}
+	renews = !standing.Renewed.Equal(before)
+	return renews, renews || now.Sub(s.notedAt) >= leaseTells
+}
+
+// excuse says why a Node does not count, and whether its Lease is known. If a cordoned Node renews its
+// Lease, its host is there: it may be cordoned for days. If any Lease is known, a Node whose Lease was
+// noted and is not known does not count: it may be without power, and still Ready for minutes.
+func (s *suspicion) excuse(standing *Standing, now time.Time, anyKnown bool) (excuse string, isKnown bool) {
+	renews, isKnown := s.renews(standing, now)
+	switch excuse = standing.Excuse; {
+	case isKnown && !renews && excuse != Maintained:
+		excuse = "does not renew its Lease"
+	case renews && excuse == Cordoned:
+		excuse = ""
+	case excuse == "" && !standing.Suspects && !isKnown && anyKnown && slices.Contains(s.noted, standing.Node):
+		excuse = "its Lease is not known"
+	}
+	return excuse, isKnown
+}
+
+// countStandings counts the queried Nodes that answered. excused holds the Nodes that do not count.
+func (s *suspicion) countStandings(r *Round) (c census, excused map[string]bool) {
+	anyKnown := slices.ContainsFunc(r.Standings, func(one Standing) bool { _, isKnown := s.renews(&one, r.At); return isKnown })
 	excused = map[string]bool{}
-	for _, standing := range standings {
-		node, excuse := standing.Node, standing.Excuse
-		if !slices.Contains(asked, node) {
+	for _, standing := range r.Standings {
+		node := standing.Node
+		if !slices.Contains(s.ask, node) {
 			continue
 		}
-		if excuse == "" && !standing.Suspects && !standing.LeaseKnown && isKnown && slices.Contains(noted, node) {
-			excuse = "its Lease is not known"
-		}
+		excuse, isKnown := s.excuse(&standing, r.At, anyKnown)
 		if excuse != "" {
 			excused[node] = true
 			c.excused = append(c.excused, node+" "+excuse)
@@ -225,7 +257,7 @@ func countStandings(asked, noted []string, standings []Standing) (c census, excu
 		if !standing.Suspects {
 			c.well++
 		}
-		if standing.LeaseKnown {
+		if isKnown {
 			c.there++
 		}
 	}

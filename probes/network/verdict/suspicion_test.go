@@ -97,7 +97,7 @@ func TestLeasesAreNotedBeforeEachQuestion(t *testing.T) {
 					}
 					for _, node := range ask {
 						if slices.Contains(noted, node) {
-							all = append(all, Standing{Node: node, LeaseKnown: true, Excuse: "does not renew its Lease"})
+							all = append(all, Standing{Node: node, Renewed: before})
 						} else if !isShort {
 							t.Errorf("%s was not noted: %v", node, noted)
 						} else {
@@ -129,13 +129,48 @@ func TestUnknownLease(t *testing.T) {
 		o := s.play(1, reachOnly(0), func(*Round) {
 			s.reply = func(ask []string) (all []Standing) {
 				for i, node := range ask {
-					all = append(all, Standing{Node: node, LeaseKnown: i < known})
+					all = append(all, Standing{Node: node})
+					if i < known {
+						all[i].Renewed = since
+					}
 				}
 				return all
 			}
 		})
 		if o.Reason != want {
 			t.Errorf("%d Leases are known: %s: %s", known, o.Reason, o.Message)
+		}
+	}
+}
+
+// A Lease is compared with itself. A Node that did not renew it within 12 s is gone, and a cordoned one that
+// did is there. What is not known of it excuses nobody.
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	noted := time.Unix(1000, 0)
+	zone := time.FixedZone("", 3600)
+	for _, test := range []struct {
+		name    string
+		after   time.Duration
+		answer  Standing
+		excused string
+		there   int
+	}{
+		{"renewed", time.Second, Standing{Renewed: since}, "", 1},
+		{"too soon to tell", leaseTells - time.Second, Standing{Renewed: before.In(zone)}, "", 0},
+		{"not renewed", leaseTells, Standing{Renewed: before.In(zone)}, "a does not renew its Lease", 0},
+		{"not read", leaseTells, Standing{}, "", 0},
+		{"not read, cordoned", leaseTells, Standing{Excuse: Cordoned}, "a is cordoned", 0},
+		{"cordoned, renewed", time.Second, Standing{Excuse: Cordoned, Renewed: since}, "", 1},
+		{"cordoned, not renewed", leaseTells, Standing{Excuse: Cordoned, Renewed: before}, "a does not renew its Lease", 0},
+		{"maintained, renewed", time.Second, Standing{Excuse: Maintained, Renewed: since}, "a is under maintenance", 0},
+		{"maintained, not renewed", leaseTells, Standing{Excuse: Maintained, Renewed: before}, "a is under maintenance", 0},
+	} {
+		s := suspicion{noted: []string{"a"}, ask: []string{"a"}, notedAt: noted, leases: map[string]time.Time{"a": before}}
+		test.answer.Node = "a"
+		c, excused := s.countStandings(&Round{At: noted.Add(test.after), Standings: []Standing{test.answer}})
+		if got := strings.Join(c.excused, ""); got != test.excused || excused["a"] != (got != "") || c.there != test.there {
+			t.Errorf("%s: %+v", test.name, c)
 		}
 	}
 }
@@ -152,9 +187,9 @@ func TestExcusedPeers(t *testing.T) {
 		cordoned := func(*Round) {
 			s.reply = func(ask []string) (all []Standing) {
 				for _, node := range ask {
-					standing := Standing{Node: node, LeaseKnown: true}
+					standing := Standing{Node: node, Renewed: since}
 					if node >= "peer-2" { // 5 of 7
-						standing.Excuse, standing.LeaseKnown = "is cordoned", false
+						standing = Standing{Node: node, Excuse: Cordoned}
 					}
 					all = append(all, standing)
 				}
@@ -279,7 +314,7 @@ func TestSuspicionSurvivesARestart(t *testing.T) {
 			r.Results[Peers] = PeersResult(r.Peers, peers, turns.NeverReached())
 			v = evaluator.Next(r)
 			for _, node := range v.Ask {
-				r.Standings = append(r.Standings, Standing{Node: node, LeaseKnown: true})
+				r.Standings = append(r.Standings, Standing{Node: node, Renewed: since})
 			}
 			if len(v.Ask) > 0 {
 				v = evaluator.Answered(r)
@@ -514,7 +549,9 @@ func TestShortWaitIsStrict(t *testing.T) {
 			s.reply = func(ask []string) []Standing {
 				standings := reply(ask)
 				for i := range standings {
-					standings[i].LeaseKnown = !test.noLease
+					if test.noLease {
+						standings[i].Renewed = time.Time{}
+					}
 				}
 				return standings
 			}

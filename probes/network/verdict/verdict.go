@@ -17,7 +17,7 @@ type Verdict struct {
 	Round Round
 	// Own is what this host answers its peers, but for the levels.
 	Own Answer
-	// Note names the Nodes whose Leases are to be read now, since they may be asked about later.
+	// Note names the Nodes whose Leases alone are to be read now, since they may be asked about later.
 	Note []string
 	// Ask names the Nodes whose Standings are needed now. It stays until Answered is called.
 	Ask []string
@@ -53,13 +53,9 @@ type Evaluator struct {
 // NewEvaluator returns an Evaluator for rounds that come each period. seed, which differs from host
 // to host, chooses the Nodes whose Standings are read.
 func NewEvaluator(period time.Duration, seed uint64) *Evaluator {
-	return newEvaluator(period, rand.New(rand.NewPCG(seed, 0)))
-}
-
-func newEvaluator(period time.Duration, random *rand.Rand) *Evaluator {
 	e := &Evaluator{
-		seen: map[Class]bool{}, relatives: [3]*relative{{}, {}, {}}, loss: &loss{peers: map[string]hearsay{}}, hole: &hole{},
-		suspicion: suspicion{period: period, random: random},
+		seen: map[Class]bool{}, relatives: [3]*relative{{}, {}, {}}, loss: &loss{peers: map[string]hearsay{}}, hole: &hole{before: map[string]int{}},
+		suspicion: suspicion{period: period, random: rand.New(rand.NewPCG(seed, 0))},
 	}
 	e.comparisons = []comparison{e.relatives[0], e.relatives[1], e.relatives[2], e.loss, e.hole}
 	for i, shape := range shapes(period) {
@@ -71,15 +67,19 @@ func newEvaluator(period time.Duration, random *rand.Rand) *Evaluator {
 // Next takes in a round and returns the verdict on the rounds so far.
 func (e *Evaluator) Next(r Round) Verdict {
 	if r.AfterGap {
-		*e = *newEvaluator(e.suspicion.period, e.suspicion.random)
+		*e = *NewEvaluator(e.suspicion.period, e.suspicion.random.Uint64())
 	}
 	e.take(&r)
 	return e.verdict(&r)
 }
 
-// Answered takes in the Standings that the verdict of this round asked for.
+// Answered takes in the Standings that the verdict of this round asked for, or wanted to be noted.
 func (e *Evaluator) Answered(r Round) Verdict {
-	e.suspicion.answered(&r)
+	if s := &e.suspicion; s.notedAt.Equal(r.At) {
+		s.note(r.Standings)
+	} else {
+		s.answered(&r)
+	}
 	return e.verdict(&r)
 }
 

@@ -111,10 +111,15 @@ type talking struct {
 	directory *directory
 	dialer    *net.Dialer
 	apiDue    time.Time
+	cluster   verdict.Cluster
 }
 
-// ObserveIn reports what each peer answers, and asks nothing about any of them.
-func (t *talking) ObserveIn(ctx context.Context, in verdict.Surroundings, consult verdict.Consult) probes.Observation {
+// Join keeps the fleet, which knows the peers.
+func (t *talking) Join(cluster verdict.Cluster) { t.cluster = cluster }
+
+// Observe reports what each peer answers, and asks nothing about any of them.
+func (t *talking) Observe(ctx context.Context) probes.Observation {
+	in := t.cluster.Surroundings()
 	r := verdict.Round{}
 	for _, peer := range in.Peers {
 		if answer, found := t.directory.ask(peer.Node); found {
@@ -125,14 +130,11 @@ func (t *talking) ObserveIn(ctx context.Context, in verdict.Surroundings, consul
 		t.apiDue = now.Add(apiEvery)
 		shakeHands(ctx, t.dialer, in.APIServer)
 	}
-	consult(ctx, &verdict.Verdict{Round: r, Own: verdict.Answer{
+	t.cluster.Consult(ctx, &verdict.Verdict{Round: r, Own: verdict.Answer{
 		Classes: map[verdict.Class]bool{verdict.Route: true, verdict.API: true, verdict.Peers: true}, Lossy: 0, Reach: 100,
 	}})
-	return t.Observe(ctx)
+	return t.scripted.Observe(ctx)
 }
-
-// Measures are none.
-func (t *talking) Measures(all []probes.Measure) []probes.Measure { return all }
 
 // shakeHands makes a TLS connection and ends it. What comes of it does not matter
 // here: that the API server is away is told by others.
@@ -192,7 +194,7 @@ func (h *hollow) start(p *agentsProcess, restConfig *rest.Config) error {
 		Node: h.node, Namespace: bed.Namespace, RestConfig: restConfig, DryRun: assembly.DryRunNone,
 		HostIP: h.hostIP, Listen: netip.AddrPortFrom(netip.IPv6Unspecified(), bed.AgentPort),
 		NewProbe: h.newProbe(p.directory),
-		Config:   cfg, Reload: func() (*config.Config, error) { return config.HostSchema().Load(p.setup.Config) },
+		Config:   cfg, Reload: config.HostSchema().Reloader(p.setup.Config, cfg.Hash),
 		Log: p.log, Instance: fmt.Sprintf("%s-%d", h.node, h.starts), Boot: h.boot, Now: time.Now,
 		Version: "scale",
 	})

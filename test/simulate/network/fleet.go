@@ -144,11 +144,12 @@ func (f *fleet) round(n *node, debounce decide.Debounce) {
 	v := n.judge.Next(r)
 	done := t + took
 	if len(v.Note) > 0 && f.reachesAPI(n, done) {
-		f.note(n, v.Note, done)
+		r.Standings = f.leases(v.Note, done)
+		n.judge.Answered(r)
 		done += quick
 	}
 	if len(v.Ask) > 0 && f.reachesAPI(n, done) {
-		r.Standings = f.standings(n, v.Ask, done)
+		r.Standings = f.standings(v.Ask, done)
 		done += time.Duration(n.random.Int64N(int64(asking)))
 		v = n.judge.Answered(r)
 	}
@@ -251,16 +252,16 @@ func (f *fleet) renewed(n *node, t time.Duration) time.Duration {
 // leaseRenewal is how often a kubelet renews its Lease, at its latest.
 const leaseRenewal = 10400 * time.Millisecond
 
-// note notes Leases, as agent/fleet does.
-func (f *fleet) note(n *node, names []string, t time.Duration) {
-	n.noted = map[string]noted{}
+// leases answers what is noted, as agent/fleet does.
+func (f *fleet) leases(names []string, t time.Duration) (all []verdict.Standing) {
 	for _, name := range names {
-		n.noted[name] = noted{f.renewed(f.byName[name], t), t}
+		all = append(all, verdict.Standing{Node: name, Renewed: epoch.Add(f.renewed(f.byName[name], t))})
 	}
+	return all
 }
 
 // standings answers what was asked, as agent/fleet does.
-func (f *fleet) standings(n *node, names []string, t time.Duration) []verdict.Standing {
+func (f *fleet) standings(names []string, t time.Duration) []verdict.Standing {
 	all := []verdict.Standing{}
 	for _, name := range names {
 		other := f.byName[name]
@@ -269,17 +270,10 @@ func (f *fleet) standings(n *node, names []string, t time.Duration) []verdict.St
 		case !f.ready(other, t):
 			s.Excuse = "is not ready"
 		case other.cordoned && !s.Suspects:
-			s.Excuse = "is cordoned"
+			s.Excuse = verdict.Cordoned
 		}
-		if before, ok := n.noted[name]; ok && t-before.at <= 30*time.Second {
-			renews := f.renewed(other, t) != before.renewed
-			s.LeaseKnown = renews || t-before.at >= 11*time.Second
-			switch {
-			case renews && s.Excuse == "is cordoned":
-				s.Excuse = ""
-			case s.LeaseKnown && !renews:
-				s.Excuse = "does not renew its Lease"
-			}
+		if !s.Suspects {
+			s.Renewed = epoch.Add(f.renewed(other, t))
 		}
 		all = append(all, s)
 	}

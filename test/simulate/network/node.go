@@ -89,21 +89,16 @@ type node struct {
 	answers, conditions []shown // newest last
 	asideAt             time.Duration
 	seen                map[verdict.Class]bool
-	// secondPorts that were reached; noted Leases of others.
-	secondPorts map[string]bool
-	noted       map[string]noted
-	kubelet     time.Duration // when it renews its Lease
+	secondPorts         map[string]bool // that were reached
+	kubelet             time.Duration   // when it renews its Lease
 }
 
 // startAgent starts the agent anew: it remembers what its Node shows, and nothing else.
 func (n *node) startAgent() {
 	n.judge, n.turns = verdict.NewEvaluator(period, n.seed), verdict.NewRotation(period)
 	n.seen, n.secondPorts = map[verdict.Class]bool{}, map[string]bool{}
-	n.alert, n.calm, n.results, n.noted = false, 0, nil, nil
+	n.alert, n.calm, n.results = false, 0, nil
 }
-
-// noted is when a Lease was renewed, and when that was read.
-type noted struct{ renewed, at time.Duration }
 
 // latest is what was shown at a time.
 func latest(all []shown, t time.Duration) shown {

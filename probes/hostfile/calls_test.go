@@ -8,21 +8,58 @@ import (
 	"time"
 )
 
+func TestSoleCallDropsALateAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var call SoleCall[string]
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		call.Start(func() string { time.Sleep(90 * time.Second); return "old" })
+		if answer, ok := call.Wait(ctx); ok {
+			t.Fatalf("an answer before there can be one: %q", answer)
+		}
+		if silent := call.Silence(); silent != time.Second {
+			t.Errorf("silent for %v instead of 1 s", silent)
+		}
+		time.Sleep(2 * time.Minute)
+		call.Start(func() string { return "new" })
+		if answer, ok := call.Wait(t.Context()); !ok || answer != "new" {
+			t.Errorf("got %q, %t", answer, ok)
+		}
+	})
+}
+
+func TestSoleCallTakesAnAnswerThatComesWhileWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var call SoleCall[string]
+		slow := func() string { time.Sleep(1500 * time.Millisecond); return "slow" }
+		for round, want := range []bool{false, true} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			call.Start(slow)
+			if answer, ok := call.Wait(ctx); ok != want {
+				t.Errorf("round %d: %q, %t", round, answer, ok)
+			}
+			cancel()
+		}
+	})
+}
+
 // sample starts a call and waits for its answer for a second.
-func sample(t *testing.T, call *SureCall[string], f func() string) (answer string, ok bool, waited time.Duration) {
+func sample(t *testing.T, call *SoleCall[string], f func() string) (answer string, ok bool, waited time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	begin := time.Now()
 	call.Start(f)
-	answer, ok = call.Wait(ctx)
+	answer, ok = call.WaitOnce(ctx)
 	return answer, ok, time.Since(begin)
 }
 
-func TestSureCallIsWaitedForOnce(t *testing.T) {
+func TestWaitOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var call SureCall[string]
+		var call SoleCall[string]
 		var calls atomic.Int64
 		slow := func() string { calls.Add(1); time.Sleep(time.Minute); return "slow" }
 		if _, ok, waited := sample(t, &call, slow); ok || waited != time.Second {
@@ -53,10 +90,10 @@ func TestSureCallIsWaitedForOnce(t *testing.T) {
 
 // A call that comes back too late every time is as silent as one that never
 // comes back; an answer in time ends the silence.
-func TestSureCallIsSilentWhileAnswersComeLate(t *testing.T) {
+func TestSoleCallIsSilentWhileAnswersComeLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var call SureCall[string]
+		var call SoleCall[string]
 		lasting := func(d time.Duration) func() string {
 			return func() string { time.Sleep(d); return "" }
 		}
