@@ -36,7 +36,7 @@ kind: TaintletConfiguration
 eviction: {slots: 1}
 rules: [{condition: MemoryPressure, level: Critical, taint: {key: example.com/tight, effect: NoExecute}}]
 overrides:
-- nodeSelector: {example.com/pool=db}
+- nodeSelector: {example.com/pool: db}
   rules: []
 `
 
