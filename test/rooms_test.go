@@ -48,7 +48,7 @@ func rooms() map[string]string {
 		"cmd/cleanup":                       "agent/decide cmd/command cmd/terminal taints taints/apiserver taints/pace",
 		"cmd/command":                       "agent/config cmd/terminal",
 		"cmd/kubectl-taintlet":              "agent/config agent/decide cmd/cleanup cmd/command cmd/kubectl-taintlet/check cmd/kubectl-taintlet/installation cmd/kubectl-taintlet/status cmd/terminal cmd/words probes taints",
-		"cmd/kubectl-taintlet/check":        "agent/config agent/decide agent/decide/describe agent/fleet/dnspods cmd/command cmd/kubectl-taintlet/installation cmd/kubectl-taintlet/status cmd/terminal deploy probes probes/pid taints taints/apiserver",
+		"cmd/kubectl-taintlet/check":        "agent/config agent/decide agent/decide/describe agent/fleet/dnspods cmd/command cmd/kubectl-taintlet/installation cmd/kubectl-taintlet/status cmd/terminal deploy probes probes/pid taints taints/apiserver taints/pace",
 		"cmd/kubectl-taintlet/installation": "agent/config cmd/terminal taints taints/apiserver",
 		"cmd/kubectl-taintlet/status":       "agent/config agent/decide agent/decide/describe cmd/kubectl-taintlet/installation cmd/terminal probes probes/consumers taints taints/apiserver taints/pace",
 		"cmd/taintlet":                      "agent agent/assembly agent/config agent/decide agent/fleet/dnspods agent/hostprobes agent/serve cmd/cleanup cmd/command cmd/terminal cmd/words probes probes/pressure taints taints/apiserver taints/pace",
