@@ -39,23 +39,22 @@ func read(node *taints.Node, policy *decide.Policy) Node {
 	}
 	n.Agent, n.Config = terminal.Clean(remembered.Instance.Name, maxWord), terminal.Clean(remembered.Config, maxWord)
 	n.keepFails, n.mistypedPause = remembered.KeepFails(), mistypedPause(n.Paused, policy)
-	n.readForeign(node, remembered, policy)
+	skew := skewOf(node, policy)
+	for _, condition := range policy.Conditions {
+		if c := node.Condition(decide.ConditionType(condition.Name)); c != nil {
+			n.Conditions = append(n.Conditions, conditionOf(c, condition.Name, remembered, skew))
+		}
+	}
+	n.place(node, remembered, policy)
+	n.readForeign(node, policy)
 	if !decide.IsTouched(node, policy) {
 		return n
 	}
 	if last := decide.LastSign(node, policy); !last.IsZero() {
 		n.LastSign = &last
 	}
-	skew := skewOf(node, policy)
-	n.ClockSkewSeconds = int64(skew / time.Second)
-	for _, condition := range policy.Conditions {
-		if c := node.Condition(decide.ConditionType(condition.Name)); c != nil {
-			n.Conditions = append(n.Conditions, conditionOf(c, condition.Name, remembered, skew))
-		}
-	}
+	n.ClockSkewSeconds, n.specWrittenAt = int64(skew/time.Second), node.SpecWrittenAt
 	n.Maintenance = terminal.Clean(decide.MaintenanceOf(node, policy.Maintenance), maxWord)
-	n.specWrittenAt = node.SpecWrittenAt
-	n.place(node, remembered, policy)
 	n.hold(node, remembered, policy)
 	n.State = n.stateOfItself()
 	if c := node.Condition(decide.RepairType); c != nil && c.Status == taints.ConditionTrue {
@@ -124,34 +123,14 @@ func conditionOf(c *taints.NodeCondition, name probes.Condition, remembered deci
 	return shown
 }
 
-func isHeld(taint taints.Taint, held []string) bool {
-	return slices.Contains(held, taint.Key) && taint.Effect == taints.NoSchedule
-}
-
-func isStandIn(taint taints.Taint) bool {
-	return strings.HasPrefix(taint.Key, taints.DefaultStandInPrefix+"/")
-}
-
-func isOurs(taint taints.Taint, remembered decide.Record, held []string) bool {
-	return slices.Contains(remembered.Owned, taint.Pair()) || isHeld(taint, held) || isStandIn(taint)
-}
-
 const (
 	maxForeign = 32
 	// repairNeeded is the name of the condition HostRepairNeeded.
 	repairNeeded = "RepairNeeded"
 )
 
-func (n *Node) readForeign(node *taints.Node, remembered decide.Record, policy *decide.Policy) {
-	if node.IsUnschedulable {
-		n.ForeignTaints = append(n.ForeignTaints, "cordoned")
-	}
-	held := taints.HeldKeys(node)
-	for _, taint := range node.Taints {
-		if len(n.ForeignTaints) < maxTaints && !isOurs(taint, remembered, held) {
-			n.ForeignTaints = append(n.ForeignTaints, terminal.Clean(taint.String(), maxTaint))
-		}
-	}
+// readForeign reads the conditions of others.
+func (n *Node) readForeign(node *taints.Node, policy *decide.Policy) {
 	ours := map[string]bool{decide.RepairType: true}
 	for _, condition := range policy.Conditions {
 		ours[decide.ConditionType(condition.Name)] = true
@@ -168,39 +147,60 @@ func (n *Node) readForeign(node *taints.Node, remembered decide.Record, policy *
 }
 
 // viaOf returns how a taint of taintlet stays on the Node, and the name of its condition, which is
-// empty if the key does not contain it.
-func viaOf(taint taints.Taint, held []string, policy *decide.Policy) (via taints.Via, name string) {
-	name = conditionNamed(strings.TrimSuffix(taint.Key, taints.EarlySuffix), policy)
+// empty if the key does not contain it: a rule gives the key, or it has the name of a well-known one.
+func viaOf(taint taints.Taint, isHeld bool, policy *decide.Policy) (via taints.Via, name string) {
 	_, isReconciled := taints.LifecycleCondition(taint.Pair())
-	isOfRule := slices.ContainsFunc(policy.Rules, func(r decide.Rule) bool { return r.Taint.Pair() == taint.Pair() })
-	switch {
-	case taint.Effect == taints.PreferNoSchedule: // an early taint
-		return taints.Direct, name
-	case isHeld(taint, held) && isReconciled:
-		return taints.Kept, name
-	case !isOfRule && (isStandIn(taint) || name != "" && !isReconciled && taint.Effect == taints.NoSchedule):
-		return taints.StandIn, name
+	base := taint.Key[strings.LastIndexByte(taint.Key, '/')+1:]
+	for _, c := range policy.Conditions {
+		if strings.HasSuffix(c.TaintKey, "/"+strings.TrimSuffix(base, taints.EarlySuffix)) {
+			name = string(c.Name)
+		}
 	}
-	return taints.Direct, name
+	via = taints.Direct
+	switch {
+	case isHeld && isReconciled:
+		via = taints.Kept
+	case name != "" && !isReconciled && taint.Effect == taints.NoSchedule:
+		via = taints.StandIn
+	}
+	for _, rule := range policy.Rules {
+		if rule.Taint.Key == taint.Key {
+			name = string(rule.Condition)
+		}
+		if rule.Taint.Pair() == taint.Pair() && via == taints.StandIn {
+			via = taints.Direct
+		}
+	}
+	return via, name
 }
 
 // place assigns taintlet's taints, as listed in the record, to their conditions. Without a readable
 // record the keys decide. A key that does not name a condition belongs to the only degraded one.
 func (n *Node) place(node *taints.Node, remembered decide.Record, policy *decide.Policy) {
-	held, count := taints.HeldKeys(node), 0
+	if node.IsUnschedulable {
+		n.ForeignTaints = append(n.ForeignTaints, "cordoned")
+	}
 	var bad []int
 	for i, c := range n.Conditions {
 		if c.Level > probes.OK {
 			bad = append(bad, i)
 		}
 	}
+	held, count := taints.HeldKeys(node), 0
 	for _, taint := range node.Taints {
-		if !isOurs(taint, remembered, held) || count == maxTaints {
+		text := terminal.Clean(taint.String(), maxTaint)
+		isHeld := slices.Contains(held, taint.Key) && taint.Effect == taints.NoSchedule
+		if isOurs := isHeld || slices.Contains(remembered.Owned, taint.Pair()) || strings.HasPrefix(taint.Key, taints.DefaultStandInPrefix+"/"); !isOurs {
+			if len(n.ForeignTaints) < maxTaints {
+				n.ForeignTaints = append(n.ForeignTaints, text)
+			}
 			continue
 		}
-		count++
+		if count++; count > maxTaints {
+			continue
+		}
 		n.evicts = n.evicts || taint.Effect == taints.NoExecute
-		via, name := viaOf(taint, held, policy)
+		via, name := viaOf(taint, isHeld, policy)
 		at := slices.IndexFunc(n.Conditions, func(c Condition) bool { return c.Name == name })
 		if name == "" && len(bad) == 1 {
 			at = bad[0]
@@ -209,25 +209,8 @@ func (n *Node) place(node *taints.Node, remembered decide.Record, policy *decide
 		if at >= 0 {
 			to = &n.Conditions[at].Taints
 		}
-		*to = append(*to, Taint{terminal.Clean(taint.String(), maxTaint), via})
+		*to = append(*to, Taint{text, via})
 	}
-}
-
-// conditionNamed is the condition that a rule gives the key, or whose well-known key has the same
-// name; empty: none.
-func conditionNamed(key string, policy *decide.Policy) string {
-	for _, rule := range policy.Rules {
-		if rule.Taint.Key == key {
-			return string(rule.Condition)
-		}
-	}
-	for _, condition := range policy.Conditions {
-		_, name, _ := strings.Cut(condition.TaintKey, "/")
-		if strings.HasSuffix(key, "/"+name) {
-			return string(condition.Name)
-		}
-	}
-	return ""
 }
 
 func (n *Node) stateOfItself() State {
