@@ -304,8 +304,7 @@ func (s *scene) read(ctx context.Context, program string) error {
 	s.installation = i
 	s.inUse, _ = i.Configuration() // what is wrong with it is a Finding
 	policy := cmp.Or(s.inUse, config.Default()).Policy()
-	fleet := status.NewFleet(nil, 0)
-	fleet.Version = program
+	fleet := status.NewFleet(status.Options{Version: program})
 	fleet.SetInstallation(i)
 	err = s.me.EachNode(ctx, func(node *taints.Node) {
 		fleet.Add(node)

@@ -20,38 +20,29 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// Fleet is what is known of all Nodes. It keeps rows and no Node, and of a Node that
+// Fleet is what is known of all Nodes, for some Options. It keeps rows and no Node, and of a Node that
 // is healthy its name and the last sign of its agent.
 type Fleet struct {
-	// Selector chooses Nodes by their labels; nil: all.
-	Selector labels.Selector
-	// Version is that of this program, with which that of the agents is compared.
-	Version string
-
+	o Options
 	// config is the configuration of the agents, or the built-in one where it is not known.
-	config *config.Config
-	policy *decide.Policy
-	// names are the Nodes that were asked for; empty: all.
-	names []string
-	// silentAfter is how old the last sign may be. 0: two and a half heartbeats, so that one
-	// may be lost.
-	silentAfter  time.Duration
+	config       *config.Config
+	policy       *decide.Policy
 	nodes        map[string]Node
 	installation *installation.Installation
 }
 
 // NewFleet returns a Fleet without Nodes.
-func NewFleet(names []string, silentAfter time.Duration) *Fleet {
-	return &Fleet{policy: config.Default().Policy(), names: names, silentAfter: silentAfter, nodes: map[string]Node{}, config: config.Default()}
+func NewFleet(o Options) *Fleet {
+	return &Fleet{o: o, policy: config.Default().Policy(), nodes: map[string]Node{}, config: config.Default()}
 }
 
 // Add takes in a Node as it is now.
 func (f *Fleet) Add(node *taints.Node) {
-	if f.Selector != nil && !f.Selector.Matches(labels.Set(node.Labels)) {
+	if f.o.Selector != nil && !f.o.Selector.Matches(labels.Set(node.Labels)) {
 		return
 	}
 	n := read(node, f.policy)
-	if len(f.names) == 0 { // what is not shown does not stay in memory
+	if len(f.o.Nodes) == 0 { // what is not shown does not stay in memory
 		n.Conditions, n.ForeignTaints, n.ForeignConditions = slices.DeleteFunc(n.Conditions, Condition.isHealthy), nil, nil
 		if len(n.Conditions) == 0 {
 			n.Conditions = nil
@@ -67,8 +58,8 @@ func (f *Fleet) Report(now time.Time) Report {
 	pods := installation.PodsByNode(i.Pods)
 	var known []Node
 	for name, n := range f.nodes {
-		limit := cmp.Or(f.silentAfter, f.config.Heartbeat.Duration*5/2)
-		n.isSilent, n.asked = limit > 0 && (n.LastSign == nil || now.Sub(*n.LastSign) > limit), len(f.names) > 0
+		limit := cmp.Or(f.o.SilentAfter, f.config.Heartbeat.Duration*5/2)
+		n.isSilent, n.asked = limit > 0 && (n.LastSign == nil || now.Sub(*n.LastSign) > limit), len(f.o.Nodes) > 0
 		n.State = f.stateAt(n, pods[name])
 		r.Summary.count(n, now)
 		if n.State != NoAgent {
@@ -87,8 +78,8 @@ func (f *Fleet) Report(now time.Time) Report {
 			r.Nodes = append(r.Nodes, n)
 		}
 	}
-	r.Unread, r.Installed, r.Findings = slices.Clone(i.Unread), f.installed(i, now), find(facts{f.installation, known, now, f.Version})
-	if len(f.names) > 0 || f.Selector != nil {
+	r.Unread, r.Installed, r.Findings = slices.Clone(i.Unread), f.installed(i, now), find(facts{f.installation, known, now, f.o.Version})
+	if len(f.o.Nodes) > 0 || f.o.Selector != nil {
 		r.Findings = slices.DeleteFunc(r.Findings, func(p Finding) bool { return p.Node != "" && f.nodes[p.Node].Name == "" })
 	}
 	slices.SortFunc(r.Nodes, func(a, b Node) int { return cmp.Or(a.urgency()-b.urgency(), strings.Compare(a.Name, b.Name)) })
@@ -131,7 +122,7 @@ func (s *Summary) count(n Node, now time.Time) {
 // IsWell reports whether there are agents, all are healthy and nothing has failed. If Nodes were
 // named, each needs an agent, and failures elsewhere do not count.
 func (f *Fleet) IsWell(r Report) bool {
-	isAsked := len(f.names) > 0
+	isAsked := len(f.o.Nodes) > 0
 	hasFailed := slices.ContainsFunc(r.Findings, func(p Finding) bool {
 		return p.Severity == Failure && (!isAsked || p.Node != "")
 	})

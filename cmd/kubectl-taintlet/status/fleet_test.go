@@ -32,7 +32,7 @@ func TestSilenceIsOfHeartbeats(t *testing.T) {
 	for heartbeat, want := range map[string]State{"1m": Silent, "5m": Tainted, "0s": Tainted} {
 		i := installed(t, recordedAt(recorded(t)))
 		i.Config = new(*i.Config + "heartbeat: " + heartbeat + "\n")
-		fleet := NewFleet(nil, 0)
+		fleet := NewFleet(Options{})
 		fleet.Add(recorded(t)["bad-memory"])
 		fleet.SetInstallation(i)
 		if got := fleet.Report(recordedAt(recorded(t)).Add(3 * time.Minute)).Nodes[0].State; got != want {
@@ -43,7 +43,7 @@ func TestSilenceIsOfHeartbeats(t *testing.T) {
 
 // Each Node has one State, and they add up.
 func TestSummaryAddsUp(t *testing.T) {
-	fleet := NewFleet(nil, 0)
+	fleet := NewFleet(Options{})
 	now := recordedAt(recorded(t))
 	for _, node := range generated(t, 200) {
 		fleet.Add(node)
@@ -66,7 +66,7 @@ func TestSilenceIsTheAPIServersToTell(t *testing.T) {
 	for i := range node.Conditions {
 		node.Conditions[i].LastHeartbeatTime = now.Add(-24 * time.Hour)
 	}
-	fleet := NewFleet(nil, 0)
+	fleet := NewFleet(Options{})
 	fleet.Add(node)
 	if s := fleet.Report(now).Summary; s.Healthy != 1 {
 		t.Errorf("%+v", s)
@@ -82,7 +82,7 @@ func TestSilenceIsTheAPIServersToTell(t *testing.T) {
 // A fleet of 5,000 Nodes is kept in little memory: rows, and no Nodes.
 func TestMemoryOfALargeFleet(t *testing.T) {
 	fixtures := generated(t, 10)
-	fleet := NewFleet(nil, 0)
+	fleet := NewFleet(Options{})
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -117,7 +117,7 @@ func TestCooldownOfASlot(t *testing.T) {
 		node := recorded(t)["bad-memory"]
 		node.SpecWrittenAt, node.Taints[0].Effect = test.wrote, test.effect
 		node.Annotations[taints.RecordAnnotation] = strings.ReplaceAll(node.Annotations[taints.RecordAnnotation], "NoSchedule", string(test.effect))
-		fleet := NewFleet(nil, 0)
+		fleet := NewFleet(Options{})
 		fleet.Add(node)
 		fleet.SetInstallation(installed(t, now))
 		if lines := fleet.Report(now).Installed; !strings.HasSuffix(lines[len(lines)-1], test.want) {
@@ -136,7 +136,7 @@ func TestConditionsOfOthersAreShown(t *testing.T) {
 	i := installed(t, now)
 	i.Config = new("apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\nconditions: [{type: KernelDeadlock}]\n" +
 		"rules: [{condition: KernelDeadlock, level: Degraded, taint: {key: example.com/deadlock, effect: NoSchedule}}]\n")
-	fleet := NewFleet(nil, 0)
+	fleet := NewFleet(Options{})
 	fleet.SetInstallation(i)
 	fleet.Add(node)
 	report := fleet.Report(now)
@@ -156,7 +156,7 @@ func BenchmarkReport(b *testing.B) {
 	nodes := generated(b, 5000)
 	now := recordedAt(recorded(b))
 	for b.Loop() {
-		fleet := NewFleet(nil, 0)
+		fleet := NewFleet(Options{})
 		for _, node := range nodes {
 			fleet.Add(node)
 		}

@@ -31,7 +31,7 @@ func FuzzShown(f *testing.F) {
 			return
 		}
 		for _, output := range []string{OutputTable, OutputWide, "json"} {
-			fleet := NewFleet(nil, 0)
+			fleet := NewFleet(Options{})
 			fleet.Add(apiserver.NodeOf(given))
 			var out strings.Builder
 			if err := (Options{Out: &out, Output: output}).print(fleet.Report(now)); err != nil {

@@ -109,7 +109,7 @@ func TestGolden(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			fleet := NewFleet(test.asked, 0)
+			fleet := NewFleet(Options{Nodes: test.asked})
 			for _, name := range test.nodes {
 				fleet.Add(nodes[name])
 			}
@@ -204,7 +204,7 @@ func TestProblemsOfAFleet(t *testing.T) {
 	i.DaemonSets[0].Status.DesiredNumberScheduled, i.DaemonSets[0].Status.CurrentNumberScheduled, i.DaemonSets[0].Status.NumberReady = 3, 3, 2
 	i.Pods[0].Status.ContainerStatuses[0].RestartCount = 1
 	i.Pods[0].Status.ContainerStatuses[0].LastTerminationState.Terminated = outOfMemory(now)
-	fleet := NewFleet(nil, 0)
+	fleet := NewFleet(Options{})
 	for _, name := range names {
 		fleet.Add(recorded(t)[name])
 	}
@@ -239,7 +239,7 @@ func TestFailuresOfTheInstallation(t *testing.T) {
 			i.Pods = slices.DeleteFunc(i.Pods, func(p *corev1.Pod) bool { return p.Spec.NodeName != "well" })
 			i.DaemonSets[0].Status.DesiredNumberScheduled, i.DaemonSets[0].Status.CurrentNumberScheduled, i.DaemonSets[0].Status.NumberReady = 1, 1, 1
 			test.spoil(i)
-			fleet := NewFleet(test.asked, 0)
+			fleet := NewFleet(Options{Nodes: test.asked})
 			fleet.Add(nodes["well"])
 			fleet.SetInstallation(i)
 			if report := fleet.Report(now); fleet.IsWell(report) != test.isWell {
@@ -255,7 +255,7 @@ func incident(t *testing.T) (*Fleet, time.Time) {
 	nodes := recorded(t)
 	now := recordedAt(nodes)
 	nodes["braked"] = braked(t, now)
-	fleet := NewFleet(nil, 0)
+	fleet := NewFleet(Options{})
 	for _, node := range nodes {
 		fleet.Add(node)
 	}

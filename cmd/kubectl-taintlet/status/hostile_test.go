@@ -62,7 +62,7 @@ func hostileNode(text string) *taints.Node {
 func TestHostileNodes(t *testing.T) {
 	for _, output := range []string{OutputTable, OutputWide, "json", "yaml"} {
 		for _, text := range hostile {
-			fleet := NewFleet(nil, 0)
+			fleet := NewFleet(Options{})
 			node := hostileNode(text)
 			fleet.Add(node)
 			var out strings.Builder

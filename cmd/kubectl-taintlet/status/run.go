@@ -94,8 +94,7 @@ func Run(ctx context.Context, o Options) (isWell bool, err error) {
 
 // read reads what is installed, and the Nodes, which have the conditions of the configuration.
 func (o Options) read(ctx context.Context, client *installation.Client) (r Report, isWell bool, err error) {
-	fleet := NewFleet(o.Nodes, o.SilentAfter)
-	fleet.Selector, fleet.Version = o.Selector, o.Version
+	fleet := NewFleet(o)
 	if o.Namespace != "" {
 		i, err := client.Read(ctx, o.Namespace)
 		if err != nil {
