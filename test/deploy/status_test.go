@@ -120,7 +120,7 @@ func TestStatusShowsEachFault(t *testing.T) {
 	s.c.RunKubectl(t, "--namespace", bed.Namespace, "delete", "daemonset", "taintlet")
 	cluster.Eventually(t, "no agent is healthy", func() error {
 		report, isWell := s.fleet(s.c.Admin())
-		if isWell || report.Summary.Healthy > 0 || report.Summary.Down != 2 {
+		if isWell || report.Summary.States[shown.Healthy] > 0 || report.Summary.States[shown.Down] != 2 {
 			return fmt.Errorf("%+v", report.Summary)
 		}
 		return nil
@@ -246,7 +246,7 @@ func (s *scene) unprivileged() {
 		return err
 	})
 	report, _ = s.fleet(config)
-	if len(report.Findings) > 0 || report.Summary.Down > 0 || len(report.Unread) < 6 {
+	if len(report.Findings) > 0 || report.Summary.States[shown.Down] > 0 || len(report.Unread) < 6 {
 		s.t.Errorf("%+v, %+v, %+v", report.Findings, report.Summary, report.Unread)
 	}
 }

@@ -279,7 +279,7 @@ func TestStatusOfAThousandNodes(t *testing.T) {
 	if err := json.Unmarshal([]byte(out.String()), &report); err != nil {
 		t.Fatal(err)
 	}
-	if report.Summary.Nodes != count || report.Summary.Tainted != count/10 || len(report.Nodes) != count/10 {
+	if report.Summary.Nodes != count || report.Summary.States[status.Tainted] != count/10 || len(report.Nodes) != count/10 {
 		t.Errorf("%+v, %d nodes shown", report.Summary, len(report.Nodes))
 	}
 	t.Logf("%d Nodes took %s", count, took)

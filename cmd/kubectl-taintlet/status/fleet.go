@@ -53,7 +53,7 @@ func (f *Fleet) Add(node *taints.Node) {
 
 // Report describes the state of the Fleet at that time.
 func (f *Fleet) Report(now time.Time) Report {
-	r := Report{TypeMeta: metav1.TypeMeta{APIVersion: config.APIVersion, Kind: Kind}, Time: now.UTC().Truncate(time.Second), Nodes: []Node{}}
+	r := Report{TypeMeta: metav1.TypeMeta{APIVersion: config.APIVersion, Kind: Kind}, Time: now.UTC().Truncate(time.Second), Nodes: []Node{}, Summary: Summary{States: map[State]int{Healthy: 0, Tainted: 0, Degraded: 0, Unknown: 0, Silent: 0, Down: 0, NoAgent: 0}}}
 	i := cmp.Or(f.installation, &installation.Installation{})
 	pods := installation.PodsByNode(i.Pods)
 	var known []Node
@@ -104,10 +104,8 @@ func (f *Fleet) stateAt(n Node, pods []*corev1.Pod) State {
 
 func (s *Summary) count(n Node, now time.Time) {
 	s.Nodes++
-	*map[State]*int{
-		NoAgent: &s.WithoutAgent, Healthy: &s.Healthy, Tainted: &s.Tainted, Degraded: &s.Degraded, Unknown: &s.Unknown, Down: &s.Down, Silent: &s.Silent,
-	}[n.State]++
-	s.Agents = s.Nodes - s.WithoutAgent
+	s.States[n.State]++
+	s.Agents = s.Nodes - s.States[NoAgent]
 	if n.Paused != "" {
 		s.Paused++
 	}
@@ -126,7 +124,7 @@ func (f *Fleet) IsWell(r Report) bool {
 	hasFailed := slices.ContainsFunc(r.Findings, func(p Finding) bool {
 		return p.Severity == Failure && (!isAsked || p.Node != "")
 	})
-	return r.Summary.Agents > 0 && r.Summary.Healthy == r.Summary.Agents && (!isAsked || r.Summary.WithoutAgent == 0) && !hasFailed
+	return r.Summary.Agents > 0 && r.Summary.States[Healthy] == r.Summary.Agents && (!isAsked || r.Summary.States[NoAgent] == 0) && !hasFailed
 }
 
 func (n Node) urgency() int {

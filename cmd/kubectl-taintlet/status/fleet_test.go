@@ -53,7 +53,7 @@ func TestSummaryAddsUp(t *testing.T) {
 	}
 	for _, at := range []time.Time{now, now.Add(time.Hour)} {
 		s := fleet.Report(at).Summary
-		if s.Healthy+s.Tainted+s.Degraded+s.Unknown+s.Silent+s.Down != s.Agents || s.Agents+s.WithoutAgent != s.Nodes || s.WithoutAgent != 1 {
+		if s.States[Healthy]+s.States[Tainted]+s.States[Degraded]+s.States[Unknown]+s.States[Silent]+s.States[Down] != s.Agents || s.Agents+1 != s.Nodes || s.States[NoAgent] != 1 {
 			t.Errorf("%+v", s)
 		}
 	}
@@ -68,13 +68,13 @@ func TestSilenceIsTheAPIServersToTell(t *testing.T) {
 	}
 	fleet := NewFleet(Options{})
 	fleet.Add(node)
-	if s := fleet.Report(now).Summary; s.Healthy != 1 {
+	if s := fleet.Report(now).Summary; s.States[Healthy] != 1 {
 		t.Errorf("%+v", s)
 	}
 	node.SpecWrittenAt, node.StatusWrittenAt = time.Time{}, time.Time{} // then its own clock does
 	node.Annotations = nil
 	fleet.Add(node)
-	if s := fleet.Report(now).Summary; s.Silent != 1 || s.String() != "1 agent, 0 healthy, 1 silent for 24 h" {
+	if s := fleet.Report(now).Summary; s.States[Silent] != 1 || s.String() != "1 agent, 0 healthy, 1 silent for 24 h" {
 		t.Errorf("%+v", s)
 	}
 }

@@ -130,7 +130,7 @@ func TestGolden(t *testing.T) {
 func TestJSONPath(t *testing.T) {
 	fleet, now := incident(t)
 	var out strings.Builder
-	for _, template := range []string{`{.summary.tainted} {.findings[?(@.severity=="Failure")].code}`, `{range .nodes[?(@.state=="Down")]}{.name}{end}`} {
+	for _, template := range []string{`{.summary.states.Tainted} {.findings[?(@.severity=="Failure")].code}`, `{range .nodes[?(@.state=="Down")]}{.name}{end}`} {
 		if err := (Options{Out: &out, Output: "jsonpath=" + template}).print(fleet.Report(now)); err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,7 @@ func TestMaintenanceIsShownAtOnce(t *testing.T) {
 		if n.Conditions[0].HeldBy != test.held || n.Maintenance != test.maintenance || strings.Contains(n.message(), test.kind) != (test.maintenance != "") {
 			t.Errorf("%+v: held back by %q, maintenance %q: %s", test, n.Conditions[0].HeldBy, n.Maintenance, n.message())
 		}
-		var s Summary
+		s := Summary{States: map[State]int{}}
 		if s.count(n, time.Now()); !strings.HasSuffix(fmt.Sprint(s), "without a taint"+test.summary) {
 			t.Errorf("%+v: %s", test, s)
 		}

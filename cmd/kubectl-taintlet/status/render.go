@@ -61,14 +61,14 @@ func (r Report) Lines(f Format) []string {
 func (s Summary) String() string {
 	silent := "silent"
 	if since := time.Duration(s.SilentSeconds) * time.Second; since > 0 {
-		silent += map[bool]string{true: " for up to ", false: " for "}[s.Silent > 1] + terminal.Span(since)
+		silent += map[bool]string{true: " for up to ", false: " for "}[s.States[Silent] > 1] + terminal.Span(since)
 	}
 	type counted struct {
 		count int
 		what  string
 	}
-	line := terminal.Count(s.Agents, "agent") + fmt.Sprintf(", %d healthy", s.Healthy)
-	for _, c := range []counted{{s.Tainted, "tainted"}, {s.Degraded, "degraded without a taint"}, {s.Unknown, "unknown"}, {s.Silent, silent}, {s.Down, "with the agent down"}} {
+	line := terminal.Count(s.Agents, "agent") + fmt.Sprintf(", %d healthy", s.States[Healthy])
+	for _, c := range []counted{{s.States[Tainted], "tainted"}, {s.States[Degraded], "degraded without a taint"}, {s.States[Unknown], "unknown"}, {s.States[Silent], silent}, {s.States[Down], "with the agent down"}} {
 		if c.count > 0 {
 			line += fmt.Sprintf(", %d %s", c.count, c.what)
 		}
@@ -76,7 +76,7 @@ func (s Summary) String() string {
 	if s.Agents == 0 {
 		line = "no agents"
 	}
-	for _, c := range []counted{{s.WithoutAgent, "without an agent"}, {s.Paused, "paused"}, {s.Maintenance, "under maintenance"}} {
+	for _, c := range []counted{{s.States[NoAgent], "without an agent"}, {s.Paused, "paused"}, {s.Maintenance, "under maintenance"}} {
 		if c.count > 0 {
 			line += fmt.Sprintf("; %s %s", terminal.Count(c.count, "node"), c.what)
 		}

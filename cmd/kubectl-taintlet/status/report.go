@@ -37,22 +37,13 @@ type Report struct {
 // itself, which must not be changed.
 func (r *Report) DeepCopyObject() runtime.Object { return new(*r) }
 
-// Summary counts Nodes. Each Node with an agent has one State: Healthy, Tainted,
-// Degraded, Unknown, Silent and Down add up to Agents.
+// Summary counts Nodes. Agents are all but those in the State NoAgent.
 type Summary struct {
-	Nodes   int `json:"nodes"`
-	Agents  int `json:"agents"`
-	Healthy int `json:"healthy"`
-	Tainted int `json:"tainted"`
-	// Degraded Nodes have no taint of taintlet.
-	Degraded     int `json:"degraded"`
-	Unknown      int `json:"unknown"`
-	Silent       int `json:"silent"`
-	Down         int `json:"down"`
-	WithoutAgent int `json:"withoutAgent"`
-	// Paused Nodes are in any State.
-	Paused int `json:"paused"`
-	// Maintenance Nodes are in any State.
+	Nodes  int           `json:"nodes"`
+	Agents int           `json:"agents"`
+	States map[State]int `json:"states"`
+	// Paused Nodes, and those under Maintenance, are in any State.
+	Paused      int `json:"paused"`
 	Maintenance int `json:"maintenance,omitempty"`
 	// SilentSeconds is for how long the agent that has been silent longest has
 	// been.
