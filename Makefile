@@ -200,7 +200,7 @@ command-line: ## write docs/command-line.md from the commands and their flags
 	go test ./cmd/kubectl-taintlet -run TestCommandLineIsDocumented -update
 
 .PHONY: terminal-pictures
-terminal-pictures: ## draw taintlet once --watch and kubectl taintlet status into docs/images
+terminal-pictures: ## draw kubectl taintlet status into docs/images
 	go test ./cmd/kubectl-taintlet -count 1 -run TestTerminalPictures -update
 
 .PHONY: manifests

@@ -41,6 +41,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"once", "--config=/nonexistent"}, 2, "", "/nonexistent"},
 		{[]string{"once", "--config=" + sick}, 3, "PIDPressure         Degraded", ""},
 		{[]string{"clean"}, 2, "", `unknown command "clean" for "taintlet"`},
+		{[]string{"once", "--watch", "-o=json"}, 2, "", "--watch and --output exclude each other"},
 		{[]string{"once", "twice"}, 2, "", `unknown command "twice" for "taintlet once"`},
 		{[]string{"once", "--twice"}, 2, "", "unknown flag: --twice\nSee taintlet help once.\n"},
 		{[]string{"--log-format=xml"}, 2, "", "must be one of text, json"},

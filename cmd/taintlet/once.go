@@ -22,6 +22,7 @@ import (
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/pressure"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/pace"
 )
 
 // onceTimeout is how long the probes may take together.
@@ -30,39 +31,54 @@ const onceTimeout = 10 * time.Second
 func onceVerb() *cobra.Command {
 	var s sampler
 	var output string
+	var isWatched bool
 	c := &cobra.Command{
 		Use: "once", Short: "Take one sample of this host and print it", Args: cobra.NoArgs,
 		Long: `Take one sample of this host and print it.
 
 It runs each probe once and prints the taints that the rules would set. It contacts no API server and
 changes nothing. SEVERITY 50 is the threshold of Degraded. VIA shows how a taint would stay on the
-Node if deploy/keep.yaml were installed. An agent sets a taint only after several samples.
+Node if deploy/keep.yaml were installed. An agent sets a taint only after several samples. With --watch it
+samples every second until Ctrl-C.
 
-Exit code 3: a condition is not OK.`,
+Exit code 3: a condition is not OK. With --watch it is 0.`,
 		Example: `  # Is this host healthy?
   taintlet once
   # For a bug report
   taintlet once -o yaml
   # Watch how near each threshold is
-  watch taintlet once
+  taintlet once --watch
   # Use the thresholds of a file
   taintlet once --config=config.yaml`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := s.load(); err != nil {
 				return err
 			}
-			r := s.sample(c.Context())
-			if err := r.print(output, c.OutOrStdout()); err != nil {
-				return err
+			out := c.OutOrStdout()
+			if isWatched && c.Flags().Changed("output") {
+				return command.Usagef("--watch and --output exclude each other")
 			}
-			if !r.isWell() {
-				return command.ErrNotWell
+			for {
+				r := s.sample(c.Context())
+				if to, isOurs := out.(*terminal.Writer); isWatched && isOurs {
+					_ = to.Clear() // what follows fails too
+					fmt.Fprintf(out, "%s  %s\n\n", r.Node, time.Now().Format(time.TimeOnly))
+				}
+				switch err := r.print(output, out); {
+				case err != nil:
+					return err
+				case isWatched && pace.Sleep(c.Context(), time.Second):
+				case isWatched || r.isWell():
+					return nil
+				default:
+					return command.ErrNotWell
+				}
 			}
-			return nil
 		},
 	}
 	c.Flags().SortFlags = false
 	command.AddChoice(c, &output, "output", "o", "output format: table, json or yaml", "table", "json", "yaml")
+	c.Flags().BoolVarP(&isWatched, "watch", "w", false, "sample every second until Ctrl-C")
 	command.AddConfig(c.Flags(), &s.config)
 	addNodeName(c.Flags(), &s.nodeName)
 	addHost(c.Flags(), &s.host)

@@ -173,8 +173,12 @@ func (p *Writer) Size() (columns, lines int) {
 	return columns, lines
 }
 
-// Clear clears the terminal, which then writes from its first line on.
+// Clear clears the terminal, which then writes from its first line on. Elsewhere it writes an empty line.
 func (p *Writer) Clear() error {
-	_, err := io.WriteString(p.W, "\x1b[H\x1b[2J")
+	clearing := "\x1b[H\x1b[2J"
+	if _, lines := p.Size(); lines == 0 {
+		clearing = "\n"
+	}
+	_, err := io.WriteString(p.W, clearing)
 	return err
 }

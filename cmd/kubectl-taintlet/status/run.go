@@ -159,10 +159,10 @@ func (o Options) print(r Report) (err error) {
 }
 
 func bounded(lines []string, most int) []string {
+	most = max(most, 4) // the time and a line of the Report
 	if len(lines) <= most {
 		return lines
 	}
-	most = max(most, 4) // the time and a line of the Report
 	return append(lines[:most-1:most-1], fmt.Sprintf("… and %s more", terminal.Count(len(lines)-most+1, "line")))
 }
 
