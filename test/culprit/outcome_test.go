@@ -109,11 +109,11 @@ func summary(results map[string]*result) (text string, isRight bool) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
-		"available 1 GiB; pod a (hog) took 3 GiB in 1 s":                                         true,
-		"pod b (hog) took 3 GiB and pod a (hog) took 2 GiB":                                      false,
-		"pod b (hog) took 3 GiB; the largest is pod a (hog) with 3 GiB":                          false,
-		"pod a (hog) took at least 3 GiB":                                                        true,
-		"available 1 GiB; the largest is pod a (hog) with 1 GiB":                                 false,
+		"available 1 GiB; pod a (hog) took 3 GiB in 1 s":                                                    true,
+		"pod b (hog) took 3 GiB and pod a (hog) took 2 GiB":                                                 false,
+		"pod b (hog) took 3 GiB; the largest is pod a (hog) with 3 GiB":                                     false,
+		"pod a (hog) took at least 3 GiB":                                                                   true,
+		"available 1 GiB; the largest is pod a (hog) with 1 GiB":                                            false,
 		"no pod or program took a third of the 3 GiB taken in 1 s, the largest is pod a (hog) with 1.2 GiB": false,
 	} {
 		if names(text, "pod a (hog)") != want {
