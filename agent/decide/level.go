@@ -72,7 +72,7 @@ func (s *State) enter(t *turn, c *condition, target probes.Level) {
 		c.removals = describe.Removals{} // those of an earlier incident say nothing of this one
 	}
 	t.notify(Notice{Kind: LevelChanged, Condition: c.name, From: before, To: target,
-		Reason: c.decisive.Reason, Message: describe.Changed(c.decisive, c.last), Culprit: c.decisive.Culprit})
+		Reason: c.decisive.Reason, Message: describe.Changed(c.decisive, c.last)})
 }
 
 // lacksProof reports whether a good sample clears nothing, because the probe has not

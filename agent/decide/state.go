@@ -120,8 +120,6 @@ type Notice struct {
 	Count     int          // of a TaintLost: which of the removals since the condition was set it is
 	Reason    string
 	Message   string
-	// Culprit is who took what is scarce, of a LevelChanged.
-	Culprit probes.Culprit
 }
 
 // condition is all that a State knows of one condition.
