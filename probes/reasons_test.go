@@ -49,7 +49,7 @@ func TestReasonsAreExplained(t *testing.T) {
 		}
 		delete(tables, condition)
 	}
-	delete(tables, "Conditions of others") // package agent/reported compares these
+	delete(tables, "Conditions of other programs") // package agent/reported compares these
 	for condition := range tables {
 		t.Errorf("docs/reasons.md explains %s, which the test does not compare: add it to explained", condition)
 	}

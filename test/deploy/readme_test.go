@@ -161,7 +161,7 @@ func refusesBesideAgents(t *testing.T, k *bed.Console) {
 	const held = "kubectl get node worker -o jsonpath='{.metadata.annotations.taintlet\\.dev/held}'"
 	for _, what := range []string{"all", "node worker"} {
 		out := k.Run("! taintlet cleanup " + what + " 2>&1")
-		if !regexp.MustCompile(`^taintlet: agents still run, and would set again what is removed: taintlet-\S+ on worker; delete the DaemonSet first`).MatchString(out) || k.Run(held) == "" {
+		if !regexp.MustCompile(`^taintlet: agents still run, and would set the taints again: taintlet-\S+ on worker; delete the DaemonSet first`).MatchString(out) || k.Run(held) == "" {
 			t.Errorf("cleanup %s beside agents says\n%s", what, out)
 		}
 	}
