@@ -394,7 +394,7 @@ func (s *scene) viewer() {
 		s.t.Fatal(err)
 	}
 	for _, line := range []string{"granted", "bounded", "configuration", "policies-unchanged", "policies-refuse", "keep-effect"} {
-		s.becomes(config, false, line, check.Skipped, `you(r account)? (may|is) not`)
+		s.becomes(config, false, line, check.Skipped, `you(r account)? (may|is|are) not`)
 	}
 	lines, isWell, err := run(s.t.Context(), config, false)
 	if err != nil || !isWell {
