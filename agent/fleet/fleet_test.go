@@ -359,13 +359,13 @@ func TestStandingsReadTheAgentsAgain(t *testing.T) {
 	inFleet(t, &source{agents: 20}, func(t *testing.T, f *Fleet, s *source) {
 		time.Sleep(time.Minute)
 		s.change(5, nil)
-		got, err := f.Standings(t.Context(), []string{"node-1", "node-9"})
+		got, err := f.Standings(t.Context(), []string{"node-1", "node-9"}, nil)
 		if err != nil || len(got) != 2 || got[0].Excuse != "" || got[1].Excuse != "has no ready agent" {
 			t.Errorf("%+v, %v", got, err)
 		}
 		time.Sleep(time.Minute)
 		s.change(5, errors.New("no answer"))
-		if got, err := f.Standings(t.Context(), []string{"node-1"}); err == nil || got != nil {
+		if got, err := f.Standings(t.Context(), []string{"node-1"}, nil); err == nil || got != nil {
 			t.Errorf("%+v without an answer", got)
 		}
 	})

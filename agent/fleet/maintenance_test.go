@@ -66,7 +66,7 @@ func TestNodesUnderMaintenance(t *testing.T) {
 		runFor(t, f, func() {
 			s.leases = map[string]time.Time{"node-1": time.Now()}
 			all := []string{"node-1", "node-2", "node-3"} // two have no Lease
-			got, err := f.Standings(t.Context(), all)
+			got, err := f.Standings(t.Context(), all, all)
 			want := []verdict.Standing{{Node: "node-1", Renewed: s.leases["node-1"], Excuse: "is under maintenance"}, {Node: "node-2"}, {Node: "node-3"}}
 			if err != nil || !slices.Equal(got, want) {
 				t.Errorf("%+v, %v, want %+v", got, err, want)

@@ -54,7 +54,7 @@ func (f *Fleet) Consult(ctx context.Context, news *verdict.Verdict) (standings [
 		if len(news.Ask) > 0 {
 			asking, cancel := context.WithTimeout(ctx, askPatience)
 			defer cancel()
-			standings, _ = f.Standings(asking, news.Ask)
+			standings, _ = f.Standings(asking, news.Ask, news.Noted)
 		}
 	}
 	f.Observe(&news.Round) // may have the list read, which the question needs too
@@ -83,9 +83,9 @@ func (f *Fleet) Leases(ctx context.Context, nodes []string) []verdict.Standing {
 	return found
 }
 
-// Standings reads from the API server what the Nodes report of themselves. After an error nothing
-// is known.
-func (f *Fleet) Standings(ctx context.Context, nodes []string) (standings []verdict.Standing, err error) {
+// Standings reads from the API server what the Nodes report of themselves, and the Leases of those that
+// are noted. After an error nothing is known.
+func (f *Fleet) Standings(ctx context.Context, nodes, noted []string) (standings []verdict.Standing, err error) {
 	if !f.reading.TryLock() {
 		return nil, errNotNow
 	}
@@ -94,7 +94,7 @@ func (f *Fleet) Standings(ctx context.Context, nodes []string) (standings []verd
 		return nil, errNotNow
 	}
 	if err = f.freshPeers(ctx); err == nil {
-		standings, err = f.standings(ctx, nodes[:min(MaxPeers, len(nodes))])
+		standings, err = f.standings(ctx, nodes[:min(MaxPeers, len(nodes))], noted)
 	}
 	if err != nil {
 		f.askPause = min(max(askSoonest, 2*f.askPause), askLatest)
@@ -106,7 +106,7 @@ func (f *Fleet) Standings(ctx context.Context, nodes []string) (standings []verd
 }
 
 // standings asks. A Node without a ready agent does not count. The caller holds reading.
-func (f *Fleet) standings(ctx context.Context, nodes []string) ([]verdict.Standing, error) {
+func (f *Fleet) standings(ctx context.Context, nodes, noted []string) ([]verdict.Standing, error) {
 	agents := f.agents.endpoints()
 	f.mu.Lock()
 	maintenance := f.maintenance
@@ -125,7 +125,8 @@ func (f *Fleet) standings(ctx context.Context, nodes []string) ([]verdict.Standi
 		if s.Excuse == "" && !slices.ContainsFunc(agents, func(e endpoint) bool { return e.node == name }) {
 			s.Excuse = "has no ready agent"
 		}
-		if !s.Suspects && (s.Excuse == "" || s.Excuse == verdict.Cordoned || s.Excuse == verdict.Maintained) {
+		mayCount := s.Excuse == "" || s.Excuse == verdict.Cordoned || s.Excuse == verdict.Maintained
+		if mayCount && !s.Suspects && slices.Contains(noted, name) {
 			s.Renewed, _ = f.options.Source.LeaseRenewed(ctx, name) // it counts without, where others have none either
 		}
 		found[i] = s

@@ -24,9 +24,13 @@ func TestLeases(t *testing.T) {
 				if got, want := f.Leases(t.Context(), all), []verdict.Standing{{Node: all[0], Renewed: renewed}, {Node: all[1]}}; !slices.Equal(got, want) {
 					t.Errorf("%+v, want %+v", got, want)
 				}
-				got, err := f.Standings(t.Context(), all)
+				got, err := f.Standings(t.Context(), all, all)
 				if want := []verdict.Standing{{Node: all[0], Excuse: excuse, Renewed: renewed}, {Node: all[1], Excuse: excuse}}; err != nil || !slices.Equal(got, want) {
 					t.Errorf("%+v, %v, want %+v", got, err, want)
+				}
+				got, err = f.Standings(t.Context(), all, nil)
+				if want := []verdict.Standing{{Node: all[0], Excuse: excuse}, {Node: all[1], Excuse: excuse}}; err != nil || !slices.Equal(got, want) {
+					t.Errorf("no Lease was noted: %+v, %v, want %+v", got, err, want)
 				}
 				s.leases, s.leaseErr, renewed = nil, errors.New("forbidden"), time.Time{}
 			}
@@ -38,7 +42,7 @@ func TestLeases(t *testing.T) {
 func TestStandingsDoNotWait(t *testing.T) {
 	f := newFleet(&source{agents: 9})
 	f.reading.Lock()
-	if got, err := f.Standings(t.Context(), []string{"node-1"}); !errors.Is(err, errNotNow) || got != nil {
+	if got, err := f.Standings(t.Context(), []string{"node-1"}, nil); !errors.Is(err, errNotNow) || got != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -81,7 +85,7 @@ func TestStandingsWithoutAnAnswerPause(t *testing.T) {
 		ask := func(long time.Duration) (asked int) {
 			for end := time.Now().Add(long); time.Now().Before(end); time.Sleep(time.Second) {
 				before := s.reads()
-				if _, err := f.Standings(t.Context(), []string{"node-1"}); err == nil {
+				if _, err := f.Standings(t.Context(), []string{"node-1"}, nil); err == nil {
 					t.Error("an answer without one")
 				}
 				asked += s.reads() - before
@@ -97,7 +101,7 @@ func TestStandingsWithoutAnAnswerPause(t *testing.T) {
 		}
 		s.change(9, nil)
 		time.Sleep(2 * askLatest)
-		if _, err := f.Standings(t.Context(), []string{"node-1"}); err != nil {
+		if _, err := f.Standings(t.Context(), []string{"node-1"}, nil); err != nil {
 			t.Error(err)
 		}
 		s.change(9, errors.New("no answer in time"))
@@ -129,7 +133,7 @@ func TestConsultEndsInTime(t *testing.T) {
 			t.Errorf("nothing is asked: %+v", got)
 		}
 		s.leases = map[string]time.Time{"node-2": time.Now()}
-		for _, asked := range []*verdict.Verdict{{Note: nodes}, {Ask: nodes}} {
+		for _, asked := range []*verdict.Verdict{{Note: nodes}, {Ask: nodes, Noted: nodes}} {
 			if got := f.Consult(t.Context(), asked); len(got) != 2 || !got[0].Renewed.IsZero() || !got[1].Renewed.Equal(s.leases[nodes[1]]) {
 				t.Errorf("%+v", got)
 			}

@@ -155,7 +155,7 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 		{Node: "gone", Excuse: "does not exist"},
 	}
 	cluster.Eventually(t, "the Leases to be renewed", func() error {
-		standings, err := f.Standings(t.Context(), append(nodes[1:5:5], "gone"))
+		standings, err := f.Standings(t.Context(), append(nodes[1:5:5], "gone"), nodes)
 		renewed := make([]bool, len(standings)) // since they were noted
 		for i := range standings {
 			renewed[i] = i < len(noted) && standings[i].Renewed.After(noted[i].Renewed)
@@ -295,7 +295,7 @@ func TestPeersOfALargeFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster.Eventually(t, "the list to be old enough to be read again", func() error {
-		if _, err := f.Standings(t.Context(), nil); err != nil {
+		if _, err := f.Standings(t.Context(), nil, nil); err != nil {
 			return err
 		}
 		for _, peer := range f.Surroundings().Peers {

@@ -458,7 +458,7 @@ func TestShortWait(t *testing.T) {
 			t.Fatalf("suspect: %+v", s.last)
 		}
 		took := s.untilAsked(t, cutOff(0, 12))
-		if took != 10*time.Second || len(s.last.Ask) != 12 || s.last.Note != nil {
+		if took != 10*time.Second || len(s.last.Ask) != 12 || s.last.Note != nil || len(s.last.Noted) != askSome {
 			t.Errorf("asked after %s about %v, noted %v", took, s.last.Ask, s.last.Note)
 		}
 		if o := s.play(1, cutOff(0, 12), s.standing(0, 0)); o.Reason != "CutOff" || !o.Certain || !o.Due.IsZero() {

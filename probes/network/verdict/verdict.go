@@ -21,6 +21,8 @@ type Verdict struct {
 	Note []string
 	// Ask names the Nodes whose Standings are needed now. It stays until Answered is called.
 	Ask []string
+	// Noted are those of them whose Leases are read with that: the others have none to compare with.
+	Noted []string
 	// Measures are the quantities behind the Observation.
 	Measures []probes.Measure
 }
@@ -85,7 +87,7 @@ func (e *Evaluator) Answered(r Round) Verdict {
 
 func (e *Evaluator) verdict(r *Round) Verdict {
 	s := &e.suspicion
-	v := Verdict{Observation: e.observe(r), Round: *r, Own: e.answer(r), Ask: slices.Clone(s.ask), Measures: e.measures(r)}
+	v := Verdict{Observation: e.observe(r), Round: *r, Own: e.answer(r), Ask: slices.Clone(s.ask), Noted: slices.Clone(s.noted), Measures: e.measures(r)}
 	if s.notedAt.Equal(r.At) {
 		v.Note = slices.Clone(s.noted)
 	}
