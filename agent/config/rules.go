@@ -31,7 +31,7 @@ func (c *Config) addDefaultRules() {
 	if c.Rules != nil && len(c.Rules) == 0 {
 		return // no taint at all
 	}
-	for _, rule := range c.Policy().BuiltInRules() {
+	for _, rule := range c.ownPolicy().BuiltInRules() {
 		isRuled := slices.ContainsFunc(c.Rules, func(r decide.Rule) bool {
 			return r.Condition == rule.Condition && r.Level == rule.Level && len(r.Reasons) == 0 && !r.IsGraver()
 		})

@@ -199,14 +199,23 @@ func TestTriggerWithoutPressure(t *testing.T) {
 	}
 }
 
-func TestWaitForAnEvent(t *testing.T) {
-	t.Parallel()
+// socketpair returns two connected sockets.
+func socketpair(t *testing.T) [2]int {
+	t.Helper()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(pair[0]) //nolint:errcheck // a test
-	defer unix.Close(pair[1]) //nolint:errcheck // a test
+	t.Cleanup(func() {
+		unix.Close(pair[0]) //nolint:errcheck // a test
+		unix.Close(pair[1]) //nolint:errcheck // a test
+	})
+	return pair
+}
+
+func TestWaitForAnEvent(t *testing.T) {
+	t.Parallel()
+	pair := socketpair(t)
 	// Data out of band makes POLLPRI, as a trigger does.
 	urgent := func() {
 		if err := unix.Sendto(pair[1], []byte("!"), unix.MSG_OOB, nil); err != nil {
@@ -216,7 +225,7 @@ func TestWaitForAnEvent(t *testing.T) {
 	urgent()
 	ctx, cancel := context.WithCancel(t.Context())
 	fired := 0
-	err = waitFor(ctx, pair[0], func() {
+	err := waitFor(ctx, pair[0], func() {
 		if _, _, err := unix.Recvfrom(pair[0], make([]byte, 1), unix.MSG_OOB); err != nil {
 			t.Error(err)
 		}
@@ -249,12 +258,7 @@ func TestWaitForATriggerThatIsGone(t *testing.T) {
 
 func TestWaitEndsWithTheContext(t *testing.T) {
 	t.Parallel()
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(pair[0]) //nolint:errcheck // a test
-	defer unix.Close(pair[1]) //nolint:errcheck // a test
+	pair := socketpair(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	for range 2 { // the second time, it has ended before
