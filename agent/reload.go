@@ -34,8 +34,8 @@ type reloader struct {
 	crowd func() time.Duration
 }
 
-// run passes on what is new until the context ends: an error, and a valid configuration after a
-// random wait.
+// run passes on each new error, and each new configuration after a random wait, until the context
+// ends.
 func (r *reloader) run(ctx context.Context) error {
 	for pace.Sleep(ctx, rereadEvery) {
 		cfg, err := r.load()

@@ -49,7 +49,7 @@ func HashOf(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data))[
 // Decode reads a configuration over the defaults. It is strict: an unknown or
 // doubled field, a value of the wrong type and an impossible value are errors
 // that name the field. All of them are reported at once, up to some length;
-// values that do not fit together are reported when each is possible by itself.
+// values that do not fit together are reported once every single value is possible.
 func (s Schema) Decode(data []byte) (*Config, error) {
 	if err := checkYAML(string(data)); err != nil {
 		return nil, err

@@ -72,7 +72,7 @@ func each(nodes []string, read func(i int, node string) error) error {
 	return group.Wait()
 }
 
-// Leases reads when the Leases of these Nodes were renewed. One that cannot be read is left out.
+// Leases reads when the Leases of these Nodes were renewed; zero: it could not be read.
 func (f *Fleet) Leases(ctx context.Context, nodes []string) []verdict.Standing {
 	found := make([]verdict.Standing, min(MaxPeers, len(nodes)))
 	_ = each(nodes[:len(found)], func(i int, name string) (err error) {

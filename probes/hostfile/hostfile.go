@@ -91,8 +91,8 @@ func Parse[T any](path, thing, what string, parse func(text string) (T, error)) 
 }
 
 // ParseOptional reads and parses a file that a probe can do without. found is false, without an
-// error, if the file is missing, if the kernel was told not to keep it (EOPNOTSUPP for PSI), or if
-// the agent is not allowed to read it.
+// error, if the file is missing, switched off in the kernel (EOPNOTSUPP for PSI), or forbidden to the
+// agent.
 func ParseOptional[T any](path string, parse func(text string) (T, error)) (value T, found bool, err error) {
 	text, err := Read(path)
 	switch {

@@ -34,8 +34,8 @@ import (
 const retryAfter = 3 * time.Second
 
 // Run makes the checks and prints what they found. It reports whether none failed. An API server
-// that does not answer is an error. Who waits has the checks made again until all is settled, or the
-// context ends: then what was found last counts.
+// that does not answer is an error. With Options.Wait it makes the checks again until all is settled, or
+// until the context ends. Then the newest results count.
 func Run(ctx context.Context, o Options) (isWell bool, err error) {
 	report, err := o.make(ctx)
 	for told := ""; o.Wait && (err != nil || len(report.unsettled(true)) > 0); {

@@ -129,7 +129,7 @@ const (
 	repairNeeded = "RepairNeeded"
 )
 
-// readForeign reads the conditions of others.
+// readForeign reads the conditions that other programs report.
 func (n *Node) readForeign(node *taints.Node, policy *decide.Policy) {
 	ours := map[string]bool{decide.RepairType: true}
 	for _, condition := range policy.Conditions {

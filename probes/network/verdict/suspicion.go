@@ -161,7 +161,7 @@ func (s *suspicion) draw(peers []PeerResult, most int) []string {
 	return nodes[:min(most, len(nodes))]
 }
 
-// note adds when the Leases were renewed that were to be noted.
+// note adds the renewals of the Leases that the suspicion asked for.
 func (s *suspicion) note(standings []Standing) {
 	for _, standing := range standings {
 		s.leases[standing.Node] = standing.Renewed
