@@ -43,7 +43,7 @@ func asked(t *testing.T, client *http.Client, url string, within time.Duration) 
 func TestProxyFallsSilentAndChangesItsCertificate(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "well") }))
 	defer server.Close()
-	p := newProxy(t, &rest.Config{Host: server.URL})
+	p := newProxy(t, &rest.Config{Host: server.URL}, func(call, string) {})
 	through := p.configFor(&rest.Config{Host: server.URL})
 	client, err := rest.HTTPClientFor(through)
 	if err != nil {

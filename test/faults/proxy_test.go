@@ -60,8 +60,9 @@ var errNoAnswer = errors.New("the agent gets no answer")
 
 type landedKey struct{}
 
-// newProxy returns a proxy without a rule.
-func newProxy(t testing.TB, as *rest.Config) *proxy {
+// newProxy returns a proxy without a rule. seen is told each request from the start: an agent whose
+// proxy had the port before may call at once.
+func newProxy(t testing.TB, as *rest.Config, seen func(c call, body string)) *proxy {
 	t.Helper()
 	target, err := url.Parse(as.Host)
 	if err != nil {
@@ -71,7 +72,7 @@ func newProxy(t testing.TB, as *rest.Config) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{reached: map[string]int{}, seen: func(call, string) {}}
+	p := &proxy{reached: map[string]int{}, seen: seen}
 	onward := &http.Transport{TLSClientConfig: transport, ForceAttemptHTTP2: true}
 	p.onward = &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },

@@ -281,15 +281,15 @@ type runner struct {
 func (s *scene) start() *runner {
 	s.t.Helper()
 	folder := s.t.TempDir()
-	r := &runner{scene: s, proxy: newProxy(s.t, s.c.Admin()), kubeconfig: filepath.Join(folder, "kubeconfig"), token: filepath.Join(folder, "token"), clock: filepath.Join(folder, "clock")}
-	r.identify()
-	r.proxy.seen = func(c call, body string) {
+	seen := func(c call, body string) {
 		if c.kind == "create events" && strings.Contains(body, "this cannot be undone") {
 			s.judge.mu.Lock()
 			s.judge.announced = time.Now()
 			s.judge.mu.Unlock()
 		}
 	}
+	r := &runner{scene: s, proxy: newProxy(s.t, s.c.Admin(), seen), kubeconfig: filepath.Join(folder, "kubeconfig"), token: filepath.Join(folder, "token"), clock: filepath.Join(folder, "clock")}
+	r.identify()
 	r.args = append(s.host.files.Flags(), "--kubeconfig="+r.kubeconfig, "--config="+s.config,
 		"--node-name="+s.name, "--namespace="+s.berth, "--listen=127.0.0.1:0")
 	r.env = append(os.Environ(), "GOMAXPROCS=1", "GOMEMLIMIT=64MiB", clockEnv+"="+r.clock)
