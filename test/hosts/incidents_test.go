@@ -96,9 +96,10 @@ func unit(name, program, arguments string) string {
 
 const fillDisk = `fallocate -l $(( ($(stat -f -c '%a * %S' /var/lib/kubelet)) * 96 / 100 )) /var/lib/kubelet/ballast && sync`
 
-// fillQuota gives the kubelet's folder a project whose quota is used up. The disk has space left.
-const fillQuota = `fallocate -l 100M /var/lib/kubelet/ballast; chattr -R -f -p 7 +P /var/lib/kubelet || true
-setquota -P 7 0 1024 0 0 /var/lib/state`
+// fillQuota gives the kubelet's folders a project whose quota a new file uses up. The disk has space
+// left. A folder may vanish meanwhile. Files that were there before keep their project.
+const fillQuota = `find /var/lib/kubelet -xdev -type d -exec chattr -f -p 7 +P {} + || true
+fallocate -l 100M /var/lib/kubelet/ballast && lsattr -p /var/lib/kubelet/ballast | grep -q '^ *7 ' && setquota -P 7 0 1024 0 0 /var/lib/state`
 
 // replaceDisk puts another target of the device mapper below the file system of kubelet and
 // containerd, and writes to it.
@@ -188,6 +189,9 @@ func incidents() []incident {
 		},
 		{
 			name: "the machine stands still for 10 s", do: standStill(10 * time.Second), lasts: 40 * time.Second,
+		},
+		{
+			name: "the machine stands still for ten minutes", do: standStill(10 * time.Minute), lasts: 40 * time.Second, kubelet: corev1.NodeReady,
 		},
 		{
 			name: "the agent is killed", start: killAgent(killed), lasts: 20 * time.Second, restarts: true,
