@@ -45,6 +45,37 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 }
 
+// The commands of each page are run by a test, which takes them from the page. Those of
+// CONTRIBUTING.md are steps of CI.
+func TestCommandsOfPagesAreRun(t *testing.T) {
+	runBy := map[string]string{}
+	for _, file := range filesOf(t, "_test.go") {
+		for _, match := range regexp.MustCompile(`"((?:[a-z-]+/)?[\w-]+\.md)"`).FindAllStringSubmatch(readText(t, file), -1) {
+			if strings.Contains(readText(t, file), "bed.Scripts(") {
+				runBy[match[1]] = file
+			}
+		}
+	}
+	ci, count := readText(t, "../.ci/run"), 0
+	for _, page := range filesOf(t, ".md") {
+		for _, script := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(readText(t, page), -1) {
+			count++
+			if page = strings.TrimPrefix(page, "../"); page == "CONTRIBUTING.md" {
+				for line := range strings.Lines(script[1]) {
+					if command := strings.TrimSpace(strings.Split(line, "#")[0]); !strings.Contains(ci, command) {
+						t.Errorf("CI does not run %q of %s", command, page)
+					}
+				}
+			} else if runBy[page] == "" {
+				t.Errorf("no test runs the commands of %s:\n%s", page, script[1])
+			}
+		}
+	}
+	if count < 30 {
+		t.Errorf("only %d scripts were found", count)
+	}
+}
+
 // hasTest is an error if none of the files has a test. That of a subtest has to stand as a
 // string in the same file, or as a scenario of its own.
 func hasTest(t *testing.T, files []string, name, subtest string) error {

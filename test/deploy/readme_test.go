@@ -104,6 +104,9 @@ func TestCommandsOfTheREADME(t *testing.T) {
 				refusesBesideAgents(t, k)
 			}
 			run(first)
+			if first == "cat >tuning.yaml" {
+				upgradesWithARecipe(t, k)
+			}
 			if i == 0 {
 				k.Run("kubectl get mutatingadmissionpolicybinding taintlet-keep") // Helm finds out by itself
 			}
@@ -148,10 +151,45 @@ func TestREADMEInstalls(t *testing.T) {
 			t.Errorf("the mode is not %s in %s", mode, got)
 		}
 	}
+	runsPages(t, k)
 	image := k.Run("kubectl --namespace taintlet-system get daemonset taintlet -o jsonpath='{..image}'")
 	text, err := os.ReadFile(asked) //nolint:gosec // ours
 	if want := regexp.MustCompile(`^build --tag ` + regexp.QuoteMeta(image) + ` .* \.\npush ` + regexp.QuoteMeta(image) + "\n$"); err != nil || !want.Match(text) {
 		t.Errorf("%v: the pods run %s, and docker was asked to\n%s", err, image, text)
+	}
+}
+
+// runsPages runs the commands of the pages that start from a running agent.
+func runsPages(t *testing.T, k *bed.Console) {
+	t.Helper()
+	for _, page := range []string{"docs/first-week.md", "docs/configuration.md", "docs/status.md", "docs/conditions-of-others.md"} {
+		if page == "docs/conditions-of-others.md" {
+			k.Run("kubectl taint node worker-1 example.com/kernel-deadlock:NoSchedule") // which an operator takes away
+		}
+		for _, script := range bed.Scripts(t, page) {
+			script = strings.ReplaceAll(script, "NODE", "worker-1")
+			t.Logf("$ %s%s", script, k.Run(script))
+		}
+	}
+}
+
+// upgradesWithARecipe runs the command of the cookbook with its first recipe.
+func upgradesWithARecipe(t *testing.T, k *bed.Console) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/cookbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, recipe, _ := strings.Cut(string(page), "```yaml\n")
+	recipe, _, _ = strings.Cut(recipe, "```")
+	if err := os.WriteFile(filepath.Join(k.Dir, "recipe.yaml"), []byte(recipe), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range bed.Scripts(t, "docs/cookbook.md") {
+		t.Logf("$ %s%s", script, k.Run(script))
+	}
+	if got := k.Run("kubectl --namespace taintlet-system get configmap taintlet -o jsonpath='{.data}'"); !strings.Contains(got, "stalledPercent: 0") {
+		t.Errorf("the recipe is not in %s", got)
 	}
 }
 

@@ -44,11 +44,14 @@ func TestInstallsFromItsFiles(t *testing.T) {
 	first, second := built(t, "0.1.0").unpacked(t), built(t, "0.1.1").unpacked(t)
 	i := newInstallation(t, first, second)
 
-	i.helm("install", "taintlet", first.chart, "--create-namespace", "--wait")
+	install, unpackAndCheck, _ := strings.Cut(bed.Scripts(t, "docs/release.md")[1], "\n")
+	i.script(first, install) // the page's version is the first release's
 	i.runs(first)
 	i.serveDNS()
 	i.wait(cluster.HasCondition("HostDiskPressure", corev1.ConditionFalse))
-	i.checks(first)
+	if said := i.script(first, unpackAndCheck); !noneFailed.MatchString(said) {
+		t.Errorf("the commands of docs/release.md end with\n%s", said)
+	}
 
 	i.fillDisk()
 	tainted := i.wait(hasTaint)
@@ -150,8 +153,8 @@ func (i *installation) importImage(r download) {
 	i.t.Helper()
 	name, _, _ := strings.Cut(r.image, ":"+r.version)
 	var said strings.Builder
-	ctr := exec.Command("ctr", "--namespace=k8s.io", "images", "import", "--base-name="+name, "--digests",
-		filepath.Join(r.dir, "taintlet-image-"+r.version+".oci.tar"))
+	script := strings.NewReplacer("ghcr.io/OWNER/taintlet", name, "0.1.0", r.version).Replace(bed.Scripts(i.t, "docs/release.md")[0])
+	ctr := exec.Command("sh", "-c", "cd "+r.dir+" && "+script)
 	ctr.Stdout, ctr.Stderr = &said, &said
 	running, err := i.kubelet.StartInside("ctr", ctr, "")
 	if err == nil {
@@ -170,6 +173,13 @@ func (i *installation) helm(args ...string) {
 	args = append(args, "--namespace="+bed.Namespace, "--timeout="+patience.String())
 	run(i.t, i.env(), i.helmPath, args...)
 	i.t.Logf("helm %s: %.1f s", strings.Join(args, " "), time.Since(began).Seconds())
+}
+
+// script runs commands in a folder with the files of a release, and without Go on the PATH.
+func (i *installation) script(r download, commands string) string {
+	i.t.Helper()
+	env := append(i.env(), "PATH="+filepath.Dir(i.helmPath)+":/usr/bin:/bin") // the last one counts
+	return run(i.t, env, "sh", "-ec", "cd "+i.t.TempDir()+"; ln -s "+r.dir+"/* .\n"+commands)
 }
 
 // env is the environment of somebody who has no Go.
