@@ -188,10 +188,11 @@ func incidents() []incident {
 			lasts: time.Minute, end: "iptables -D OUTPUT -o eth0 -m length --length 1201:65535 -j DROP",
 		},
 		{
-			name: "the machine stands still for 10 s", do: standStill(10 * time.Second), lasts: 40 * time.Second,
+			name: "the machine stands still for 10 s", do: standStill(10 * time.Second), lasts: 40 * time.Second, end: rightClock,
 		},
 		{
 			name: "the machine stands still for ten minutes", do: standStill(10 * time.Minute), lasts: 40 * time.Second, kubelet: corev1.NodeReady,
+			end: rightClock, // which stood still as well
 		},
 		{
 			name: "the agent is killed", start: killAgent(killed), lasts: 20 * time.Second, restarts: true,
