@@ -109,7 +109,7 @@ func breakages() []breakage {
 			undo: all(kubectl("delete", "crd", "nodepools.karpenter.sh"), reapplied)},
 		{line: "slots", state: check.Failed, text: `^1 of 1 eviction slots are missing in namespace taintlet-system, .*: the Leases taintlet-evict-0$`, do: removed("lease", "taintlet-evict-0")},
 		{line: "restarts", state: check.Warning, text: `^bare: the agent ended .* out of memory \(OOMKilled\) and runs again: 3 restarts$`, do: killed(now), undo: killed(now.Add(-2 * time.Hour))},
-		{line: "one-each", state: check.Warning, text: `^Nodes have more than one agent: bare \(default/second, taintlet-system/taintlet-`, do: agentOfAnother, undo: kubectl("--namespace=default", "delete", "pod", "second", "--grace-period=0", "--force")},
+		{line: "one-each", state: check.Failed, text: `^bare: 2 agents' pods are on this Node, and one writes it: default/second, taintlet-system/taintlet-`, do: agentOfAnother, undo: kubectl("--namespace=default", "delete", "pod", "second", "--grace-period=0", "--force")},
 		{line: "daemonset", state: check.Failed, text: `^bare: the pod taintlet-\S+ is not ready`, do: readiness("False"), undo: readiness("True")},
 		{line: "daemonset", state: check.Failed, text: `there is no DaemonSet of taintlet in namespace taintlet-system`, do: kubectl("--namespace", bed.Namespace, "delete", "daemonset", "taintlet", "--cascade=orphan")},
 		{line: "daemonset", state: check.Warning, text: `^0 of 3 agents are of the DaemonSet's newest version`, do: patched("daemonset", `{"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}}`), undo: patched("daemonset", `{"spec": {"template": {"metadata": {"annotations": null}}}}`)},

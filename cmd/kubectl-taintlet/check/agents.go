@@ -5,15 +5,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/taintlet/taintlet/agent/fleet/dnspods"
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
@@ -79,39 +76,10 @@ func (s *scene) endpoints(ctx context.Context, namespace, selector string) (pods
 	return slices.Compact(pods), slices.Compact(services), nil
 }
 
-// severalOn are Nodes with two agents, of whatever namespace. One of them writes, and the other
-// waits.
-func (s *scene) severalOn(ctx context.Context) (several []string, err error) {
-	list, err := s.me.Pods(ctx, metav1.NamespaceAll)
-	for node, pods := range installation.PodsByNode(list) {
-		if len(pods) > 1 {
-			several = append(several, fmt.Sprintf("%s (%s)", node, strings.Join(installation.Names(pods), ", ")))
-		}
-	}
-	slices.Sort(several)
-	return several, err
-}
-
-// dnsPods is where the agents look for the pods of the cluster's DNS. A DaemonSet that
-// cannot be read is taken for the chart's.
-func (s *scene) dnsPods() dnspods.Where {
-	d, err := s.agents()
-	if err != nil {
-		return dnspods.Default()
-	}
-	for _, arg := range installation.Agent(&d.Spec.Template.Spec).Args {
-		text, isSet := strings.CutPrefix(arg, "--dns-pods=")
-		if found, err := dnspods.Parse(text); isSet && err == nil {
-			return found
-		}
-	}
-	return dnspods.Default()
-}
-
 // checkDNSPods names the pods that class pods connects to. Without them nothing tells
 // that the overlay of a host is broken.
 func (s *scene) checkDNSPods(ctx context.Context) (Line, error) {
-	where := s.dnsPods()
+	where := s.installation.DNSPods()
 	for _, selector := range where.Selectors() {
 		pods, services, err := s.endpoints(ctx, where.Namespace, selector)
 		if err != nil {

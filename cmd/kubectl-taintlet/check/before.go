@@ -12,16 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/restmapper"
-	"sigs.k8s.io/yaml"
 
-	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/terminal"
-	"github.com/taintlet/taintlet/deploy"
 )
 
 func (s *scene) checkVersion(_ context.Context) (Line, error) {
@@ -45,25 +41,11 @@ func (s *scene) checkNodes(context.Context) (Line, error) {
 	return line(OK, "the Nodes can be listed: %d", len(s.names)), nil
 }
 
-// manifests are the objects of deploy/taintlet.yaml and deploy/keep.yaml, as they would be in a
-// namespace.
-func manifests(namespace string) (all []*unstructured.Unstructured, err error) {
-	text := strings.ReplaceAll(deploy.Taintlet+"\n---\n"+deploy.Keep, command.DefaultNamespace, namespace)
-	for document := range strings.SplitSeq(text, "\n---\n") {
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(document), object); err != nil {
-			return nil, err
-		}
-		all = append(all, object)
-	}
-	return all, nil
-}
-
 // checkCreatable tries to create the objects of the manifests. An account that may create roles can
 // grant only permissions that it has. Kinds that the API server does not serve are those of
 // keep.yaml, which another check reports.
 func (s *scene) checkCreatable(ctx context.Context) (Line, error) {
-	objects, err := manifests(s.namespace)
+	objects, err := installation.Manifests(s.namespace)
 	groups, errGroups := restmapper.GetAPIGroupResources(s.me.Discovery())
 	if err = errors.Join(err, errGroups); err != nil {
 		return Line{}, err
@@ -80,7 +62,7 @@ func (s *scene) checkCreatable(ctx context.Context) (Line, error) {
 		switch {
 		case err == nil, apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err): // its namespace or its role is not there yet
 		case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"): // and not of its contents
-			p := permission{Verb: "create", Resource: mapping.Resource.Resource, Namespace: object.GetNamespace()}
+			p := installation.Permission{Verb: "create", Resource: mapping.Resource.Resource, Namespace: object.GetNamespace()}
 			refused = append(refused, p.String())
 		default:
 			wrong = append(wrong, fmt.Sprintf("%s %s: %v", kind.Kind, object.GetName(), err))
@@ -120,7 +102,7 @@ func (s *scene) checkNamespace(ctx context.Context) (Line, error) {
 
 // podLikeOurs is a pod of the DaemonSet, but for its account: that is not there yet.
 func podLikeOurs(namespace string) (*corev1.Pod, error) {
-	objects, err := manifests(namespace)
+	objects, err := installation.Manifests(namespace)
 	for _, object := range objects {
 		if object.GetKind() == "DaemonSet" {
 			d := &appsv1.DaemonSet{}

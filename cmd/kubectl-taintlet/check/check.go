@@ -133,7 +133,7 @@ func groups() []group {
 				remedy: "label the namespace pod-security.kubernetes.io/enforce=privileged: no other level allows hostNetwork and hostPID"},
 		}},
 		{"permissions", []check{
-			{name: "granted", whether: "whether the agents may do what they need", ask: listed(Failed, "the agents' account may not %s", (*scene).lacking), fine: "the agents may do what they need", link: "deploy/README.md#permissions",
+			{name: "granted", whether: "whether the agents may do what they need", codes: []status.Code{status.PermissionMissing}, part: installation.PartPermissions, fine: "the agents may do what they need", link: "deploy/README.md#permissions",
 				remedy: "apply the manifest or upgrade the chart again: its roles and their bindings are incomplete"},
 			{name: "bounded", whether: "whether the agents may do more than they need", ask: listed(Warning, "the agents' account may do more than it needs: %s", (*scene).exceeding), fine: "the agents may not read Secrets, nor create or delete pods and Nodes", link: "deploy/README.md#permissions",
 				remedy: "find the role binding that grants this and remove it: taintlet needs none but its own"},
@@ -211,7 +211,7 @@ func agentChecks() []check {
 			remedy: "read the log of the agent on that Node"},
 		{name: "restarts", codes: []status.Code{status.AgentOutOfMemory, status.AgentRestarted}, part: installation.PartPods, fine: "no agent ended in the last hour", link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
 			remedy: "read the log of the container before: kubectl logs --previous. After OOMKilled, raise resources.limits.memory in the chart's values"},
-		{name: "one-each", whether: "whether each Node has one agent", codes: []status.Code{status.SeveralAgents}, part: installation.PartPods, ask: listed(Warning, "Nodes have more than one agent: %s", (*scene).severalOn), fine: "no Node has more than one agent", link: "docs/living-with-kubernetes.md#two-agents-on-one-node",
+		{name: "one-each", whether: "whether each Node has one agent", codes: []status.Code{status.SeveralAgents}, part: installation.PartPods, fine: "no Node has more than one agent", link: "docs/living-with-kubernetes.md#two-agents-on-one-node",
 			remedy: "remove one of the installations, or the pod that belongs to no DaemonSet"},
 		{name: "service", whether: "whether the Service lists the agents", ask: (*scene).checkService, link: "docs/network.md#peers",
 			remedy: "apply the manifest or upgrade the chart again: without the Service the agents have no peers, and so no fleet brake"},

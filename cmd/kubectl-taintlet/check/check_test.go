@@ -44,34 +44,6 @@ func shipped(t *testing.T, files ...string) []object {
 	return all
 }
 
-// The permissions that are checked are those that the manifest grants to the agents, and not
-// those for people.
-func TestNeededIsWhatTheManifestGrants(t *testing.T) {
-	all, err := needed("elsewhere", "dns")
-	var words []string
-	for _, p := range all {
-		words = append(words, p.String())
-	}
-	slices.Sort(words)
-	want := `create events in default
-get endpointslices in dns
-get endpointslices in elsewhere
-get endpointslices kubernetes in default
-get leases in kube-node-lease
-get mutatingadmissionpolicies taintlet-keep
-get mutatingadmissionpolicybindings taintlet-keep
-get nodes
-list endpointslices in dns
-list endpointslices in elsewhere
-list nodes
-patch nodes
-patch nodes/status
-watch nodes`
-	if got := strings.Join(words, "\n"); err != nil || got != want {
-		t.Errorf("%v\n%s", err, got)
-	}
-}
-
 func allChecks() (all []check) {
 	for _, g := range groups() {
 		all = append(all, g.checks...)
@@ -165,7 +137,7 @@ func TestTextsAreCleaned(t *testing.T) {
 // The objects that are tried before an installation are those of the manifests, in the
 // namespace that is meant.
 func TestManifestsAreTried(t *testing.T) {
-	objects, err := manifests("elsewhere")
+	objects, err := installation.Manifests("elsewhere")
 	if want := len(shipped(t, "taintlet.yaml", "keep.yaml")); err != nil || len(objects) != want {
 		t.Errorf("%d objects, %v, want %d", len(objects), err, want)
 	}

@@ -2,17 +2,14 @@ package check
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
@@ -20,38 +17,9 @@ import (
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
-// permission is a verb on a resource, as a review has it.
-type permission = installation.Permission
-
-// needed is what the roles of the manifest let the agents do. dns is the namespace of the
-// cluster's DNS, which the chart can change.
-func needed(namespace, dns string) (all []permission, err error) {
-	objects, err := manifests(namespace)
-	for _, object := range objects {
-		role := &rbacv1.ClusterRole{} // a Role has the same rules
-		if !strings.HasSuffix(object.GetKind(), "Role") || object.GetName() == "taintlet-oncall" {
-			continue
-		}
-		err = errors.Join(err, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role))
-		if role.Namespace == metav1.NamespaceSystem {
-			role.Namespace = dns
-		}
-		for _, rule := range role.Rules {
-			for _, resource := range rule.Resources {
-				for _, verb := range rule.Verbs {
-					p := permission{Group: rule.APIGroups[0], Namespace: role.Namespace, Verb: verb, Name: append(rule.ResourceNames, "")[0]}
-					p.Resource, p.Subresource, _ = strings.Cut(resource, "/")
-					all = append(all, p)
-				}
-			}
-		}
-	}
-	return all, err
-}
-
 // excessive is what an agent's stolen token must not allow.
-func excessive() []permission {
-	return []permission{
+func excessive() []installation.Permission {
+	return []installation.Permission{
 		{Resource: "secrets", Verb: "get"},
 		{Resource: "secrets", Verb: "list"},
 		{Resource: "pods", Verb: "create"},
@@ -61,14 +29,6 @@ func excessive() []permission {
 		{Resource: "nodes", Subresource: "proxy", Verb: "get"},
 		{Resource: "serviceaccounts", Subresource: "token", Verb: "create"},
 	}
-}
-
-func (s *scene) lacking(ctx context.Context) (refused []string, err error) {
-	all, err := needed(s.namespace, s.dnsPods().Namespace)
-	if err == nil {
-		_, refused, err = s.me.Review(ctx, s.namespace, all)
-	}
-	return refused, err
 }
 
 func (s *scene) exceeding(ctx context.Context) (allowed []string, err error) {

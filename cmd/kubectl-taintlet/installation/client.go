@@ -9,7 +9,6 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	admissionv1beta1 "k8s.io/api/admissionregistration/v1beta1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +20,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/pager"
 
-	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -90,11 +88,8 @@ func (c *Client) Now() time.Time {
 	return time.Now()
 }
 
-// The resources of deploy/keep.yaml.
-const (
-	MutatingPolicies = "mutatingadmissionpolicies"
-	MutatingBindings = "mutatingadmissionpolicybindings"
-)
+// MutatingPolicies is a resource of deploy/keep.yaml.
+const MutatingPolicies = "mutatingadmissionpolicies"
 
 // policyVersions returns the version of admissionregistration.k8s.io in which the API server
 // serves each resource of that group. Kubernetes 1.34 and 1.35 serve MutatingAdmissionPolicy as
@@ -164,32 +159,4 @@ func User(namespace, account string) rest.ImpersonationConfig {
 		UserName: "system:serviceaccount:" + namespace + ":" + account,
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
 	}
-}
-
-// Permission is a verb on a resource.
-type Permission authorizationv1.ResourceAttributes
-
-func (p Permission) String() string {
-	text := terminal.With(p.Verb+" "+p.Resource, "/", p.Subresource)
-	return terminal.With(terminal.With(text, " ", p.Name), " in ", p.Namespace)
-}
-
-// Review asks which permissions the agents of a namespace have, and which they lack.
-func (c *Client) Review(ctx context.Context, namespace string, all []Permission) (allowed, refused []string, err error) {
-	agents := User(namespace, Account)
-	for _, p := range all {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: agents.UserName, Groups: agents.Groups, ResourceAttributes: (*authorizationv1.ResourceAttributes)(&p),
-		}}
-		answer, err := c.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-		switch {
-		case err != nil:
-			return nil, nil, err
-		case answer.Status.Allowed:
-			allowed = append(allowed, p.String())
-		default:
-			refused = append(refused, p.String())
-		}
-	}
-	return allowed, refused, nil
 }

@@ -46,10 +46,9 @@ const (
 type Installation struct {
 	Namespace  string
 	DaemonSets []*appsv1.DaemonSet
-	// Elsewhere are the other namespaces that have such a DaemonSet; read only if there
-	// is none in Namespace.
-	Elsewhere []string
-	Pods      []*corev1.Pod
+	// Pods are the agents' pods, and Others those of other namespaces, as far as the reader is
+	// allowed to see these.
+	Pods, Others []*corev1.Pod
 	// Said is what agents that are not ready answered when they were asked why, by the names
 	// of their pods.
 	Said map[string]string
@@ -60,17 +59,17 @@ type Installation struct {
 	// Served are the versions in which the API server serves the resources of
 	// admissionregistration.k8s.io; nil: it does not say so.
 	Served map[string]schema.GroupVersion
-	// Validating and Mutating are the admission policies, each with its bindings. Policies
-	// that mutate have only the fields that they share with those that validate.
-	Validating, Mutating                 []*admissionv1.ValidatingAdmissionPolicy
-	ValidatingBindings, MutatingBindings []*admissionv1.ValidatingAdmissionPolicyBinding
-	Slots                                []*coordinationv1.Lease
-	Events                               []*corev1.Event
+	// Policies are the admission policies, and Bindings their bindings, by the names of the
+	// policies. Those that mutate have only the fields that they share with those that validate.
+	Policies map[string]*admissionv1.ValidatingAdmissionPolicy
+	Bindings map[string]*admissionv1.ValidatingAdmissionPolicyBinding
+	Slots    []*coordinationv1.Lease
+	Events   []*corev1.Event
 	// PodEvents are those of kubelets about probes of agents that failed, and Refused those
 	// of the controller of the DaemonSet about pods that it was not allowed to create.
 	PodEvents, Refused []*corev1.Event
-	// MayNot are the permissions that the agents' account lacks, of those that it cannot
-	// do without.
+	// MayNot are the permissions that the agents' account lacks, of those that the manifests
+	// grant it.
 	MayNot []string
 	Unread []Unread
 }
@@ -110,8 +109,7 @@ func (i *Installation) Knows(part string) bool {
 
 // HasKeep reports whether deploy/keep.yaml is installed, or a part of it.
 func (i *Installation) HasKeep() bool {
-	return slices.ContainsFunc(i.Mutating, func(p *admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == taints.KeepPolicyName }) ||
-		slices.ContainsFunc(i.MutatingBindings, func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == taints.KeepPolicyName })
+	return i.Policies[taints.KeepPolicyName] != nil || i.Bindings[taints.KeepPolicyName] != nil
 }
 
 // Read reads all parts of the installation in a namespace. The error is that of the context.
@@ -139,24 +137,24 @@ func (c *Client) Read(ctx context.Context, namespace string) (*Installation, err
 
 func (c *Client) readDaemonSets(ctx context.Context, i *Installation) (err error) {
 	i.DaemonSets, err = List[*appsv1.DaemonSet](ctx, c.AppsV1().DaemonSets(i.Namespace).List, Labelled())
-	if err != nil || len(i.DaemonSets) > 0 {
-		return err
-	}
-	all, err := List[*appsv1.DaemonSet](ctx, c.AppsV1().DaemonSets("").List, Labelled())
-	if err != nil {
-		return nil //nolint:nilerr // those of other namespaces are only a hint
-	}
-	for _, d := range all {
-		i.Elsewhere = append(i.Elsewhere, d.Namespace)
-	}
-	return nil
+	return err
 }
 
 func (c *Client) readPods(ctx context.Context, i *Installation) error {
-	all, err := c.Pods(ctx, i.Namespace)
-	i.Pods = slices.DeleteFunc(all, func(pod *corev1.Pod) bool { // of a cleanup
-		return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Job" })
-	})
+	all, err := c.Pods(ctx, metav1.NamespaceAll)
+	if apierrors.IsForbidden(err) {
+		all, err = c.Pods(ctx, i.Namespace)
+	}
+	for _, pod := range all {
+		isOfCleanup := slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Job" })
+		switch {
+		case isOfCleanup:
+		case pod.Namespace == i.Namespace:
+			i.Pods = append(i.Pods, pod)
+		default:
+			i.Others = append(i.Others, pod)
+		}
+	}
 	return err
 }
 
@@ -182,29 +180,28 @@ func (c *Client) ConfigFile(ctx context.Context, namespace string) (text *string
 }
 
 func (c *Client) readPolicies(ctx context.Context, i *Installation) (err error) {
-	var errBindings error
-	admission := c.AdmissionregistrationV1()
-	i.Validating, err = List[*admissionv1.ValidatingAdmissionPolicy](ctx, admission.ValidatingAdmissionPolicies().List, Labelled())
-	i.ValidatingBindings, errBindings = List[*admissionv1.ValidatingAdmissionPolicyBinding](ctx, admission.ValidatingAdmissionPolicyBindings().List, Labelled())
-	served, errServed := c.policyVersions(ctx)
-	i.Served = served
-	if err = errors.Join(err, errBindings, errServed); err != nil || served[MutatingPolicies].Empty() {
-		return err
+	i.Policies, i.Bindings = map[string]*admissionv1.ValidatingAdmissionPolicy{}, map[string]*admissionv1.ValidatingAdmissionPolicyBinding{}
+	i.Served, err = c.policyVersions(ctx)
+	for _, kind := range []string{"validating", "mutating"} {
+		err = errors.Join(err,
+			eachPolicy(ctx, c, i.Served, kind+"admissionpolicies", func(p *admissionv1.ValidatingAdmissionPolicy) { i.Policies[p.Name] = p }),
+			eachPolicy(ctx, c, i.Served, kind+"admissionpolicybindings", func(b *admissionv1.ValidatingAdmissionPolicyBinding) { i.Bindings[b.Spec.PolicyName] = b }))
 	}
-	i.Mutating, err = listMutating[admissionv1.ValidatingAdmissionPolicy](ctx, c, served[MutatingPolicies].WithResource(MutatingPolicies))
-	i.MutatingBindings, errBindings = listMutating[admissionv1.ValidatingAdmissionPolicyBinding](ctx, c, served[MutatingBindings].WithResource(MutatingBindings))
-	return errors.Join(err, errBindings)
+	return err
 }
 
-// listMutating returns the objects of a mutating resource as objects of the validating kind,
-// whose fields are the same as far as they are read.
-func listMutating[T any](ctx context.Context, c *Client, resource schema.GroupVersionResource) (all []*T, err error) {
-	failed := Each(ctx, c.Dynamic.Resource(resource).List, Labelled(), func(object *unstructured.Unstructured) {
+// eachPolicy calls do with each object of a resource, if that is served, as an object of the
+// validating kind.
+func eachPolicy[T any](ctx context.Context, c *Client, served map[string]schema.GroupVersion, resource string, do func(*T)) (err error) {
+	if served[resource].Empty() {
+		return nil
+	}
+	failed := Each(ctx, c.Dynamic.Resource(served[resource].WithResource(resource)).List, Labelled(), func(object *unstructured.Unstructured) {
 		found := new(T)
 		err = errors.Join(err, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, found))
-		all = append(all, found)
+		do(found)
 	})
-	return all, errors.Join(err, failed)
+	return errors.Join(err, failed)
 }
 
 func (c *Client) readSlots(ctx context.Context, i *Installation) (err error) {
@@ -237,11 +234,6 @@ func At(e *corev1.Event) time.Time {
 		}
 	}
 	return e.CreationTimestamp.Time
-}
-
-func (c *Client) readPermissions(ctx context.Context, i *Installation) (err error) {
-	_, i.MayNot, err = c.Review(ctx, i.Namespace, []Permission{{Verb: "watch", Resource: "nodes"}, {Verb: "patch", Resource: "nodes"}, {Verb: "patch", Resource: "nodes", Subresource: "status"}})
-	return err
 }
 
 // Configuration is that of the ConfigMap; nil: there is none, or it is invalid for the reason

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -108,7 +109,7 @@ func unexplained(all []Finding) []Finding {
 	})
 }
 
-// facts are what is judged.
+// facts are what is judged, and the Findings so far.
 type facts struct {
 	// installation is what the API server has; nil: nobody asked.
 	installation *installation.Installation
@@ -116,34 +117,41 @@ type facts struct {
 	nodes   []Node
 	now     time.Time
 	version string
+	found   []Finding
 }
 
 // find returns all Findings that no other one explains: first the Failures, those of the
 // installation before those of Nodes, which are sorted by name.
 func find(f facts) []Finding {
 	f.nodes = slices.SortedFunc(slices.Values(f.nodes), func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
-	all := append(hosts(f), keepFails(f)...)
+	f.hosts()
+	f.keepFails()
 	if f.installation != nil {
 		cfg, err := f.installation.Configuration()
-		all = slices.Concat(all, agents(f), configuration(f, cfg, err), policies(f, cfg), slots(f, cfg), versions(f))
+		f.agents()
+		f.configuration(cfg, err)
+		f.policies(cfg)
+		f.slots(cfg)
+		f.versions()
 	}
-	slices.SortStableFunc(all, func(a, b Finding) int {
+	slices.SortStableFunc(f.found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(min(1, len(a.Node)), min(1, len(b.Node))), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Node, b.Node))
 	})
-	return unexplained(all)
+	return unexplained(f.found)
 }
 
 // maxText is the longest text of a Finding, in bytes. Parts of it come from the API server.
 const maxText = 600
 
-func failure(code Code, node, command, format string, args ...any) Finding {
-	return Finding{code, Failure, terminal.Clean(node, maxName), terminal.Sentence(fmt.Sprintf(format, args...), maxText), command, code.dependsOn()}
+// fail adds a Failure of a Node, or of the whole installation.
+func (f *facts) fail(code Code, node, command, format string, args ...any) {
+	f.found = append(f.found, Finding{code, Failure, terminal.Clean(node, maxName), terminal.Sentence(fmt.Sprintf(format, args...), maxText), command, code.dependsOn()})
 }
 
-func warning(code Code, node, command, format string, args ...any) Finding {
-	f := failure(code, node, command, format, args...)
-	f.Severity = Warning
-	return f
+// warn adds a Warning.
+func (f *facts) warn(code Code, node, command, format string, args ...any) {
+	f.fail(code, node, command, format, args...)
+	f.found[len(f.found)-1].Severity = Warning
 }
 
 // commandOn is a command with the names of objects. People copy commands into a shell, so a
@@ -165,18 +173,17 @@ func EventsOf(node string) string {
 	return commandOn("kubectl --namespace=default events --for=node/%s", node)
 }
 
-func reinstall(i *installation.Installation) string {
-	if i.Release != "" {
+func (f *facts) reinstall() string {
+	if i := f.installation; i.Release != "" {
 		return commandOn("helm --namespace=%[1]s get manifest %[2]s | kubectl --namespace=%[1]s apply --filename=-", i.Namespace, i.Release)
 	}
 	return "kubectl apply --filename=deploy/taintlet.yaml"
 }
 
-func hosts(f facts) []Finding {
-	var all []Finding
+func (f *facts) hosts() {
 	for _, n := range f.nodes {
 		if n.Problem != "" {
-			all = append(all, failure(RecordUnreadable, n.Name, EventsOf(n.Name), "%s", n.Problem))
+			f.fail(RecordUnreadable, n.Name, EventsOf(n.Name), "%s", n.Problem)
 		}
 		for _, c := range n.Conditions {
 			text := "taintlet does not set it until the condition has been OK"
@@ -184,20 +191,19 @@ func hosts(f facts) []Finding {
 				text = "another taint of the condition is on the Node"
 			}
 			if c.RemovedBy != "" {
-				all = append(all, warning(TaintContested, n.Name, EventsOf(n.Name), "another program removed the taint of %s; %s", c.Name, text))
+				f.warn(TaintContested, n.Name, EventsOf(n.Name), "another program removed the taint of %s; %s", c.Name, text)
 			}
 		}
 		if n.mistypedPause != "" {
-			all = append(all, warning(PauseMistyped, n.Name, commandOn("kubectl annotate --overwrite node %s "+taints.PausedAnnotation+"=true", n.Name),
-				"all conditions are paused, because %q in the annotation %s is not one of them", n.mistypedPause, taints.PausedAnnotation))
+			f.warn(PauseMistyped, n.Name, commandOn("kubectl annotate --overwrite node %s "+taints.PausedAnnotation+"=true", n.Name),
+				"all conditions are paused, because %q in the annotation %s is not one of them", n.mistypedPause, taints.PausedAnnotation)
 		}
 		if skew := time.Duration(n.ClockSkewSeconds) * time.Second; skew.Abs() > maxSkew {
 			where := map[bool]string{true: "ahead of", false: "behind"}[skew > 0]
-			all = append(all, warning(ClockSkew, n.Name, commandOn("kubectl describe node %s", n.Name),
-				"the host's clock is %s %s the API server's: the times of its conditions and Events are wrong", terminal.Span(skew.Abs()), where))
+			f.warn(ClockSkew, n.Name, commandOn("kubectl describe node %s", n.Name),
+				"the host's clock is %s %s the API server's: the times of its conditions and Events are wrong", terminal.Span(skew.Abs()), where)
 		}
 	}
-	return all
 }
 
 // maxSkew is how far a host's clock may be off. Nothing is decided by it; it makes the times
@@ -208,60 +214,53 @@ const maxSkew = 30 * time.Second
 const recently = time.Hour
 
 // agents finds the agents that do not run, those that are too many and those that are silent.
-func agents(f facts) []Finding {
+func (f *facts) agents() {
 	i := f.installation
-	var all []Finding
 	if len(i.MayNot) > 0 {
-		all = append(all, failure(PermissionMissing, "", reinstall(i), "the agents' account %s/%s is not allowed to %s: the API server refuses its agents",
-			i.Namespace, installation.Account, strings.Join(i.MayNot, ", ")))
+		f.fail(PermissionMissing, "", f.reinstall(), "the agents' account %s/%s may not %s",
+			i.Namespace, installation.Account, terminal.Listed(i.MayNot))
 	}
 	knows := i.Knows(installation.PartPods) && i.Knows(installation.PartDaemonSet)
 	if knows && len(i.DaemonSets) == 0 && len(i.Pods) == 0 {
-		return append(all, noDaemonSet(f))
+		f.noDaemonSet()
+		return
 	}
 	byNode := installation.PodsByNode(i.Pods)
 	if knows {
-		all = append(all, missing(f, byNode)...)
+		f.missing(byNode)
 	}
 	for _, pod := range i.Pods {
-		if p, found := podFinding(f, pod); found {
-			all = append(all, p)
+		f.pod(pod)
+	}
+	for node, pods := range installation.PodsByNode(slices.Concat(i.Pods, i.Others)) {
+		if len(pods) > 1 && len(byNode[node]) > 0 {
+			f.fail(SeveralAgents, node, commandOn("kubectl get pods --all-namespaces --field-selector=spec.nodeName=%s --selector="+installation.Label, node),
+				"%d agents' pods are on this Node, and one writes it: %s", len(pods), strings.Join(installation.Names(pods), ", "))
 		}
 	}
-	for node, pods := range byNode {
-		if len(pods) > 1 {
-			all = append(all, failure(SeveralAgents, node,
-				commandOn("kubectl --namespace=%s get pods --field-selector=spec.nodeName=%s --selector="+installation.Label, i.Namespace, node),
-				"%d agents' pods are on this Node, and one writes it: %s", len(pods), strings.Join(installation.Names(pods), ", ")))
-		}
-	}
-	return append(all, silent(f, byNode)...)
-}
-
-func silent(f facts, byNode map[string][]*corev1.Pod) (all []Finding) {
 	for _, n := range f.nodes {
-		if pods := byNode[n.Name]; n.isSilent && (len(pods) > 0 || !f.installation.Knows(installation.PartPods)) {
+		if pods := byNode[n.Name]; n.isSilent && (len(pods) > 0 || !i.Knows(installation.PartPods)) {
 			command := commandOn("kubectl describe node %s", n.Name)
 			if len(pods) > 0 {
-				command = commandOn("kubectl --namespace=%s logs --tail=20 %s", f.installation.Namespace, pods[0].Name)
+				command = commandOn("kubectl --namespace=%s logs --tail=20 %s", i.Namespace, pods[0].Name)
 			}
-			all = append(all, failure(AgentSilent, n.Name, command, "the agent is silent%s", lastSign(f, n.Name)))
+			f.fail(AgentSilent, n.Name, command, "the agent is silent%s", f.lastSign(n.Name))
 		}
 	}
-	return all
 }
 
-// noDaemonSet is the Finding of a namespace without agents: taintlet is not installed there, or
-// a part of it is left.
-func noDaemonSet(f facts) Finding {
+// noDaemonSet finds a namespace without agents: taintlet is not installed there, or a part of it
+// is left.
+func (f *facts) noDaemonSet() {
 	i := f.installation
-	code, text, command := DaemonSetMissing, fmt.Sprintf("there is no DaemonSet of taintlet in namespace %s, so no agent runs", i.Namespace), reinstall(i)
+	code, text, command := DaemonSetMissing, fmt.Sprintf("there is no DaemonSet of taintlet in namespace %s, so no agent runs", i.Namespace), f.reinstall()
 	if i.Knows(installation.PartConfig) && i.Config == nil {
 		code, text, command = NotInstalled, fmt.Sprintf("taintlet is not installed in namespace %s", i.Namespace), commandOn("kubectl taintlet check --pre --namespace=%s", i.Namespace)
 	}
-	if len(i.Elsewhere) > 0 {
-		text += "; it is in " + strings.Join(i.Elsewhere, ", ")
-		command = commandOn("kubectl taintlet status --namespace=%s", i.Elsewhere[0])
+	if len(i.Others) > 0 {
+		elsewhere := i.Others[0].Namespace
+		text += "; agents run in " + elsewhere
+		command = commandOn("kubectl taintlet status --namespace=%s", elsewhere)
 	}
 	var last time.Time
 	for _, n := range f.nodes {
@@ -272,37 +271,36 @@ func noDaemonSet(f facts) Finding {
 	if !last.IsZero() {
 		text += "; the last sign of an agent was " + ago(f.now, last)
 	}
-	return failure(code, "", command, "%s", text)
+	f.fail(code, "", command, "%s", text)
 }
 
 // missing finds Nodes without a pod: those that an agent has written, and those of which only
 // the DaemonSet tells.
-func missing(f facts, byNode map[string][]*corev1.Pod) []Finding {
+func (f *facts) missing(byNode map[string][]*corev1.Pod) {
 	i := f.installation
 	describe := commandOn("kubectl --namespace=%s describe daemonset "+installation.Account, i.Namespace)
-	refused := newestMessage(f, i.Refused, installation.Account)
-	var all []Finding
+	refused, before := f.newestMessage(i.Refused, installation.Account), len(f.found)
 	for _, n := range f.nodes {
 		if len(byNode[n.Name]) == 0 {
-			all = append(all, failure(AgentMissing, n.Name, describe, "no agent's pod is on this Node%s%s", lastSign(f, n.Name), refused))
+			f.fail(AgentMissing, n.Name, describe, "no agent's pod is on this Node%s%s", f.lastSign(n.Name), refused)
 		}
 	}
 	if len(i.DaemonSets) == 0 {
-		return append(all, failure(DaemonSetMissing, "", reinstall(i), "there is no DaemonSet of taintlet in namespace %s: its pods are not replaced when they end", i.Namespace))
+		f.fail(DaemonSetMissing, "", f.reinstall(), "there is no DaemonSet of taintlet in namespace %s: its pods are not replaced when they end", i.Namespace)
 	}
 	for _, d := range i.DaemonSets {
 		desired, current := d.Status.DesiredNumberScheduled, d.Status.CurrentNumberScheduled
 		switch {
 		case desired == 0:
-			all = append(all, failure(DaemonSetSelectsNoNode, "", describe, "the DaemonSet %s selects no Node", d.Name))
-		case current < desired && len(all) == 0:
-			all = append(all, failure(AgentMissing, "", describe, "%d of %d Nodes have no agent's pod%s", desired-current, desired, refused))
+			f.fail(DaemonSetSelectsNoNode, "", describe, "the DaemonSet %s selects no Node", d.Name)
+		case current < desired && len(f.found) == before:
+			f.fail(AgentMissing, "", describe, "%d of %d Nodes have no agent's pod%s", desired-current, desired, refused)
 		}
 	}
-	return all
 }
 
-func podFinding(f facts, pod *corev1.Pod) (Finding, bool) {
+// pod finds what is wrong with an agent's pod.
+func (f *facts) pod(pod *corev1.Pod) {
 	i, node := f.installation, pod.Spec.NodeName
 	describe := commandOn("kubectl --namespace=%s describe pod %s", i.Namespace, pod.Name)
 	logs := commandOn("kubectl --namespace=%s logs --tail=20 %s", i.Namespace, pod.Name)
@@ -311,14 +309,16 @@ func podFinding(f facts, pod *corev1.Pod) (Finding, bool) {
 	container, whyPending := installation.AgentStatus(pod), installation.WhyNotScheduled(pod)
 	switch {
 	case pod.DeletionTimestamp != nil: // another one takes its place
-		return Finding{}, false
+		return
 	case whyPending != "":
-		return failure(AgentPending, node, describe, "the pod %s is not scheduled: %s", pod.Name, whyPending), true
+		f.fail(AgentPending, node, describe, "the pod %s is not scheduled: %s", pod.Name, whyPending)
+		return
 	case container == nil && !isReady:
-		return failure(AgentNotStarted, node, describe, "the kubelet has not started the pod %s, made %s%s",
-			pod.Name, ago(f.now, pod.CreationTimestamp.Time), reasonOf(pod.Status.Reason, pod.Status.Message)), true
+		f.fail(AgentNotStarted, node, describe, "the kubelet has not started the pod %s, made %s%s",
+			pod.Name, ago(f.now, pod.CreationTimestamp.Time), reasonOf(pod.Status.Reason, pod.Status.Message))
+		return
 	case container == nil:
-		return Finding{}, false
+		return
 	}
 	waiting, ended := container.State.Waiting, cmp.Or(container.State.Terminated, container.LastTerminationState.Terminated)
 	code, end, command := AgentRestarted, "", describe
@@ -335,14 +335,13 @@ func podFinding(f facts, pod *corev1.Pod) (Finding, bool) {
 		if code == AgentRestarted {
 			code = AgentNotStarted
 		}
-		return failure(code, node, command, "the agent in the pod %s %s; %s%s", pod.Name, end, count, lastSign(f, node)), true
+		f.fail(code, node, command, "the agent in the pod %s %s; %s%s", pod.Name, end, count, f.lastSign(node))
 	case !isReady: // the agent says why, or else the kubelet
-		why := cmp.Or(reasonOf(i.Said[pod.Name], ""), newestMessage(f, i.PodEvents, pod.Name))
-		return failure(AgentNotReady, node, logs, "the pod %s is not ready%s%s%s", pod.Name, forSince(f.now, since), why, lastSign(f, node)), true
+		why := cmp.Or(reasonOf(i.Said[pod.Name], ""), f.newestMessage(i.PodEvents, pod.Name))
+		f.fail(AgentNotReady, node, logs, "the pod %s is not ready%s%s%s", pod.Name, forSince(f.now, since), why, f.lastSign(node))
 	case ended != nil && f.now.Sub(ended.FinishedAt.Time) < recently:
-		return warning(code, node, command, "the agent %s and runs again: %s", end, count), true
+		f.warn(code, node, command, "the agent %s and runs again: %s", end, count)
 	}
-	return Finding{}, false
 }
 
 // endOf says how and when a container ended.
@@ -368,7 +367,7 @@ func reasonOf(reason, message string) string {
 }
 
 // newestMessage is what the newest of some Events about an object says.
-func newestMessage(f facts, all []*corev1.Event, name string) string {
+func (f *facts) newestMessage(all []*corev1.Event, name string) string {
 	newest := &corev1.Event{}
 	for _, e := range all {
 		if e.InvolvedObject.Name == name && f.now.Sub(installation.At(e)) < recently && !installation.At(e).Before(installation.At(newest)) {
@@ -378,7 +377,7 @@ func newestMessage(f facts, all []*corev1.Event, name string) string {
 	return reasonOf("", newest.Message)
 }
 
-func lastSign(f facts, node string) string {
+func (f *facts) lastSign(node string) string {
 	at, found := slices.BinarySearchFunc(f.nodes, node, func(n Node, name string) int { return strings.Compare(n.Name, name) })
 	if !found || f.nodes[at].LastSign == nil {
 		return ""
@@ -395,41 +394,38 @@ func forSince(now, since time.Time) string {
 	return " for " + age(now, since)
 }
 
-func configuration(f facts, cfg *config.Config, invalid error) []Finding {
+func (f *facts) configuration(cfg *config.Config, invalid error) {
 	i := f.installation
-	all := refused(f)
-	if !i.Knows(installation.PartConfig) {
-		return all
-	}
+	f.refused()
 	edit := commandOn("kubectl --namespace=%s edit configmap "+installation.Account, i.Namespace)
 	if i.Release != "" { // the next upgrade would undo an edit
 		edit = commandOn("helm --namespace=%s get values %s", i.Namespace, i.Release)
 	}
-	if i.Config == nil {
-		if len(i.DaemonSets) == 0 {
-			return all // nothing is installed here, which is told
-		}
-		return append(all, failure(ConfigurationMissing, "", reinstall(i), "the ConfigMap %s/%s has no %s: new agents have no configuration",
-			i.Namespace, installation.Account, installation.ConfigKey))
+	switch {
+	case !i.Knows(installation.PartConfig), i.Config == nil && len(i.DaemonSets) == 0: // where nothing is installed, which is told
+		return
+	case i.Config == nil:
+		f.fail(ConfigurationMissing, "", f.reinstall(), "the ConfigMap %s/%s has no %s: new agents have no configuration",
+			i.Namespace, installation.Account, installation.ConfigKey)
+		return
+	case invalid != nil:
+		f.fail(ConfigurationInvalid, "", edit, "the ConfigMap %s/%s is invalid, so running agents keep their configuration, and new agents do not start: %v",
+			i.Namespace, installation.Account, invalid)
+		return
 	}
-	if invalid != nil {
-		return append(all, failure(ConfigurationInvalid, "", edit, "the ConfigMap %s/%s is invalid, so running agents keep their configuration, and new agents do not start: %v",
-			i.Namespace, installation.Account, invalid))
-	}
-	all = append(all, notInForce(f)...)
+	f.notInForce()
 	var without []string
 	for _, name := range cfg.WithoutTaint() {
 		without = append(without, string(name))
 	}
 	if len(without) > 0 {
-		all = append(all, warning(ConditionWithoutRule, "", edit, "no rule sets a taint for %s: taintlet only reports what it finds", strings.Join(without, ", ")))
+		f.warn(ConditionWithoutRule, "", edit, "no rule sets a taint for %s: taintlet only reports what it finds", strings.Join(without, ", "))
 	}
-	return all
 }
 
 // notInForce finds the agents that use another configuration than that of the ConfigMap. They read
 // a change within about a minute. The configuration of a silent agent is not known.
-func notInForce(f facts) []Finding {
+func (f *facts) notInForce() {
 	newest, agents, late := config.HashOf([]byte(*f.installation.Config)), 0, 0
 	var old []string
 	for _, n := range f.nodes {
@@ -442,18 +438,17 @@ func notInForce(f facts) []Finding {
 			old = append(old, n.Config)
 		}
 	}
-	if late == 0 {
-		return nil
+	if late > 0 {
+		slices.Sort(old)
+		f.warn(ConfigurationNotInForce, "", commandOn("kubectl taintlet check --wait --namespace=%s", f.installation.Namespace),
+			"%d of %d agents use configuration %s, newest is %s", late, agents, terminal.Listed(slices.Compact(old)), newest)
 	}
-	slices.Sort(old)
-	return []Finding{warning(ConfigurationNotInForce, "", commandOn("kubectl taintlet check --wait --namespace=%s", f.installation.Namespace),
-		"%d of %d agents use configuration %s, newest is %s", late, agents, terminal.Listed(slices.Compact(old)), newest)}
 }
 
 // refused finds the agents whose newest Event about their configuration is a refusal. The end of
 // the agent that wrote it ends it too. Agents read the file up to a minute after the ConfigMap has
 // changed.
-func refused(f facts) (all []Finding) {
+func (f *facts) refused() {
 	newest := map[string]*corev1.Event{}
 	for _, e := range f.installation.Events {
 		node := e.InvolvedObject.Name
@@ -464,32 +459,27 @@ func refused(f facts) (all []Finding) {
 	}
 	for node, e := range newest {
 		if e.Reason == string(ConfigurationRefused) && !installation.IsOver(e, f.installation.Pods) {
-			all = append(all, failure(ConfigurationRefused, node, EventsOf(node), "%s: %s", ago(f.now, installation.At(e)), e.Message))
+			f.fail(ConfigurationRefused, node, EventsOf(node), "%s: %s", ago(f.now, installation.At(e)), e.Message)
 		}
 	}
-	return all
 }
 
-func slots(f facts, cfg *config.Config) []Finding {
+func (f *facts) slots(cfg *config.Config) {
 	i := f.installation
 	if !i.Knows(installation.PartSlots) || cfg == nil || !usesSlots(cfg, *i.Config) {
-		return nil
-	}
-	there := map[string]bool{}
-	for _, lease := range i.Slots {
-		there[lease.Name] = true
+		return
 	}
 	var missing []string
 	for number := range cfg.Eviction.Slots {
-		if name := fmt.Sprint(apiserver.SlotPrefix, number); !there[name] {
+		name := fmt.Sprint(apiserver.SlotPrefix, number)
+		if !slices.ContainsFunc(i.Slots, func(lease *coordinationv1.Lease) bool { return lease.Name == name }) {
 			missing = append(missing, name)
 		}
 	}
-	if len(missing) == 0 {
-		return nil
+	if len(missing) > 0 {
+		f.fail(SlotMissing, "", f.reinstall(), "%d of %d eviction slots are missing in namespace %s, so fewer Nodes can evict: the Leases %s",
+			len(missing), cfg.Eviction.Slots, i.Namespace, strings.Join(missing, ", "))
 	}
-	return []Finding{failure(SlotMissing, "", reinstall(i), "%d of %d eviction slots are missing in namespace %s, so fewer Nodes can evict: the Leases %s",
-		len(missing), cfg.Eviction.Slots, i.Namespace, strings.Join(missing, ", "))}
 }
 
 // usesSlots: a rule evicts, or the file asks for slots as the chart does.
@@ -499,42 +489,41 @@ func usesSlots(cfg *config.Config, text string) bool {
 }
 
 // versions finds agents of several versions, and another version than that of this program.
-func versions(f facts) []Finding {
+func (f *facts) versions() {
 	i := f.installation
 	images, counted := installation.Images(i.Pods)
 	switch {
 	case len(images) > 1:
-		return []Finding{warning(VersionsDiffer, "", commandOn("kubectl --namespace=%s rollout status daemonset "+installation.Account, i.Namespace), "agents are of %d versions: %s", len(images), counted)}
+		f.warn(VersionsDiffer, "", commandOn("kubectl --namespace=%s rollout status daemonset "+installation.Account, i.Namespace), "agents are of %d versions: %s", len(images), counted)
 	case len(images) == 1:
 		agents, program := installation.ReleaseOf(images[0]), installation.ReleaseOf(f.version)
 		if agents != "" && program != "" && agents != program {
-			return []Finding{warning(ProgramVersionDiffers, "", "kubectl taintlet version", "the agents are of version %s and this program is of version %s", agents, program)}
+			f.warn(ProgramVersionDiffers, "", "kubectl taintlet version", "the agents are of version %s and this program is of version %s", agents, program)
 		}
 	}
-	return nil
 }
 
 // policies finds admission policies that are missing, not in force or changed by hand, by
 // their objects. kubectl taintlet check tries them.
-func policies(f facts, cfg *config.Config) []Finding {
+func (f *facts) policies(cfg *config.Config) {
 	i := f.installation
 	if !i.Knows(installation.PartPolicies) {
-		return nil
+		return
 	}
-	var all []Finding
-	for _, name := range required(i, cfg) {
-		all = append(all, policy(f, name, i.Validating, i.ValidatingBindings, true)...)
+	f.policy("taintlet-nodes", true)
+	f.policy("taintlet-events", true)
+	if cfg != nil && usesSlots(cfg, *i.Config) {
+		f.policy("taintlet-leases", true)
 	}
 	if i.HasKeep() { // it may be left out, and not one of its two objects
-		all = append(all, policy(f, taints.KeepPolicyName, i.Mutating, i.MutatingBindings, false)...)
+		f.policy(taints.KeepPolicyName, false)
 	}
-	return all
 }
 
 // keepFails finds out whether agents have noticed that the policy which keeps taints fails. It
-// returns one Finding, because it is one policy. It ignores silent agents, whose reports may be
+// is one Finding, because it is one policy. Silent agents are ignored, whose reports may be
 // outdated.
-func keepFails(f facts) []Finding {
+func (f *facts) keepFails() {
 	text := ""
 	var nodes []string
 	for _, n := range f.nodes {
@@ -542,47 +531,34 @@ func keepFails(f facts) []Finding {
 			text, nodes = n.keepFails, append(nodes, n.Name)
 		}
 	}
-	if text == "" {
-		return nil
+	if text != "" {
+		f.fail(KeepPolicyFails, "", "kubectl taintlet check", "%s. Noticed on %s", text, terminal.Listed(nodes))
 	}
-	return []Finding{failure(KeepPolicyFails, "", "kubectl taintlet check", "%s. Noticed on %s", text, terminal.Listed(nodes))}
-}
-
-// required are the policies of each installation. That of the slots comes with slots.
-func required(i *installation.Installation, cfg *config.Config) []string {
-	names := []string{"taintlet-nodes", "taintlet-events"}
-	if cfg != nil && usesSlots(cfg, *i.Config) {
-		names = append(names, "taintlet-leases")
-	}
-	return names
 }
 
 // policy finds what is wrong with one policy and its binding. A policy that validates has to
 // deny.
-func policy(f facts, name string, all []*admissionv1.ValidatingAdmissionPolicy, bindings []*admissionv1.ValidatingAdmissionPolicyBinding, denies bool) []Finding {
-	put := reinstall(f.installation)
-	at := slices.IndexFunc(all, func(p *admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == name })
-	if at < 0 {
-		return []Finding{failure(PolicyMissing, "", put, "the admission policy %s is missing", name)}
-	}
-	bound := slices.IndexFunc(bindings, func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Spec.PolicyName == name })
-	why := ""
-	if bound < 0 {
+func (f *facts) policy(name string, denies bool) {
+	policy, binding, why := f.installation.Policies[name], f.installation.Bindings[name], ""
+	switch {
+	case policy == nil:
+		f.fail(PolicyMissing, "", f.reinstall(), "the admission policy %s is missing", name)
+		return
+	case binding == nil:
 		why = ": it has no binding"
-	} else if spec := bindings[bound].Spec; denies && !slices.Contains(spec.ValidationActions, admissionv1.Deny) {
-		why = fmt.Sprintf(": its binding does not deny (validationActions: %v)", spec.ValidationActions)
-	} else if spec.MatchResources != nil && !reflect.DeepEqual(*spec.MatchResources, admissionv1.MatchResources{}) {
+	case denies && !slices.Contains(binding.Spec.ValidationActions, admissionv1.Deny):
+		why = fmt.Sprintf(": its binding does not deny (validationActions: %v)", binding.Spec.ValidationActions)
+	case binding.Spec.MatchResources != nil && !reflect.DeepEqual(*binding.Spec.MatchResources, admissionv1.MatchResources{}):
 		why = " everywhere: its binding selects objects (matchResources)"
 	}
 	if why != "" {
-		return []Finding{failure(PolicyNotInForce, "", put, "the admission policy %s is not in force%s", name, why)}
+		f.fail(PolicyNotInForce, "", f.reinstall(), "the admission policy %s is not in force%s", name, why)
+		return
 	}
-	var found []Finding
-	for number, managed := range [][]metav1.ManagedFieldsEntry{all[at].ManagedFields, bindings[bound].ManagedFields} {
+	for number, managed := range [][]metav1.ManagedFieldsEntry{policy.ManagedFields, binding.ManagedFields} {
 		what := []string{"the", "the binding of the"}[number]
 		if manager, when := installation.ChangedByHand(managed); manager != "" {
-			found = append(found, warning(PolicyChanged, "", put, "%s admission policy %s was changed by %s %s", what, name, manager, ago(f.now, when)))
+			f.warn(PolicyChanged, "", f.reinstall(), "%s admission policy %s was changed by %s %s", what, name, manager, ago(f.now, when))
 		}
 	}
-	return found
 }

@@ -88,8 +88,11 @@ func agentFaults() []fault {
 				*w.i = installation.Installation{Namespace: w.i.Namespace, MayNot: []string{"patch nodes"}}
 				w.nodes[1].isSilent = true
 			}},
-		{DaemonSetMissing, "", `; it is in monitoring;`, `^kubectl taintlet status --namespace=monitoring$`,
-			func(w *world) { w.i.DaemonSets, w.i.Pods, w.i.Elsewhere = nil, nil, []string{"monitoring"} }},
+		{DaemonSetMissing, "", `; agents run in monitoring;`, `^kubectl taintlet status --namespace=monitoring$`,
+			func(w *world) {
+				w.i.DaemonSets, w.i.Pods, w.i.Others = nil, nil, w.i.Pods
+				w.i.Others[0].Namespace = "monitoring"
+			}},
 		{DaemonSetMissing, "", `its pods are not replaced`, `^helm `,
 			func(w *world) { w.i.DaemonSets = nil }},
 		{DaemonSetSelectsNoNode, "", `selects no Node`, `describe daemonset taintlet$`,
@@ -140,11 +143,11 @@ func agentFaults() []fault {
 				w.i.PodEvents = append(w.i.PodEvents, failed)
 			}},
 		{AgentSilent, "n2", `the agent is silent; the agent last wrote`, logs, func(w *world) { w.nodes[1].isSilent = true }},
-		{SeveralAgents, "n1", `2 agents' pods are on this Node, and one writes it: /taintlet-aaaaa, /taintlet-ccccc`, `get pods --field-selector=spec.nodeName=n1 --selector=app.kubernetes.io/name=taintlet$`,
+		{SeveralAgents, "n1", `2 agents' pods are on this Node, and one writes it: /taintlet-aaaaa, monitoring/taintlet-ccccc`, `^kubectl get pods --all-namespaces --field-selector=spec.nodeName=n1 --selector=app.kubernetes.io/name=taintlet$`,
 			func(w *world) {
 				second := w.pod.DeepCopy()
-				second.Name, second.Spec.NodeName = "taintlet-ccccc", "n1"
-				w.i.Pods = append(w.i.Pods, second)
+				second.Name, second.Namespace, second.Spec.NodeName = "taintlet-ccccc", "monitoring", "n1"
+				w.i.Others = append(w.i.Others, second)
 			}},
 	}
 }
@@ -166,7 +169,7 @@ func otherFaults() []fault {
 		return func(w *world) { w.i.Config = new(configuration + text) }
 	}
 	return []fault{
-		{PermissionMissing, "", `taintlet-system/taintlet is not allowed to patch nodes, patch nodes/status`, `^helm `,
+		{PermissionMissing, "", `taintlet-system/taintlet may not patch nodes, patch nodes/status`, `^helm `,
 			func(w *world) { w.i.MayNot = []string{"patch nodes", "patch nodes/status"} }},
 		{RecordUnreadable, "n2", `^annotation`, `^kubectl --namespace=default events --for=node/n2$`, func(w *world) { w.nodes[1].Problem = "annotation taintlet.dev/record: version 7 is not 1" }},
 		{TaintContested, "n2", `^another program removed the taint of MemoryPressure; another taint of the condition is on the Node$`, `^kubectl --namespace=default events --for=node/n2$`,
@@ -203,24 +206,22 @@ func otherFaults() []fault {
 		{ConditionWithoutRule, "", `^no rule sets a taint for MemoryPressure, DiskPressure, PIDPressure, NetworkUnavailable: `, `^helm --namespace=taintlet-system get values mine$`,
 			configured("rules: []\neviction: {slots: 1}\n")},
 		{PolicyMissing, "", `admission policy taintlet-nodes is missing`, `^helm `,
-			func(w *world) { w.i.Validating = w.i.Validating[1:] }},
+			func(w *world) { delete(w.i.Policies, "taintlet-nodes") }},
 		{PolicyMissing, "", `admission policy taintlet-keep is missing`, `^helm `,
-			func(w *world) { w.i.Mutating = nil }},
+			func(w *world) { delete(w.i.Policies, "taintlet-keep") }},
 		{PolicyNotInForce, "", `taintlet-events is not in force: it has no binding`, `^helm `,
-			func(w *world) {
-				w.i.ValidatingBindings = append(w.i.ValidatingBindings[:1:1], w.i.ValidatingBindings[2:]...)
-			}},
+			func(w *world) { delete(w.i.Bindings, "taintlet-events") }},
 		{PolicyNotInForce, "", `taintlet-nodes is not in force: its binding does not deny \(validationActions: \[Audit\]\)`, `^helm `,
 			func(w *world) {
-				w.i.ValidatingBindings[0].Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Audit}
+				w.i.Bindings["taintlet-nodes"].Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Audit}
 			}},
 		{PolicyNotInForce, "", `selects objects`, `^helm `,
 			func(w *world) {
-				w.i.ValidatingBindings[0].Spec.MatchResources = &admissionv1.MatchResources{ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}
+				w.i.Bindings["taintlet-nodes"].Spec.MatchResources = &admissionv1.MatchResources{ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}
 			}},
 		{PolicyChanged, "", `^the admission policy taintlet-nodes was changed by kubectl-edit 5 min ago`, `^helm `,
 			func(w *world) {
-				w.i.Validating[0].ManagedFields = append(w.i.Validating[0].ManagedFields, edited("f:spec"))
+				w.i.Policies["taintlet-nodes"].ManagedFields = append(w.i.Policies["taintlet-nodes"].ManagedFields, edited("f:spec"))
 			}},
 		{SlotMissing, "", `1 of 2 eviction slots are missing in namespace taintlet-system, so fewer Nodes can evict: the Leases taintlet-evict-1$`, `^helm `,
 			func(w *world) { w.i.Slots = w.i.Slots[:1] }},
@@ -306,7 +307,7 @@ func TestWhatIsOver(t *testing.T) {
 	i.Pods[1].Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-30 * time.Second))}
 	ends(i.Pods[0], corev1.ContainerStateTerminated{Reason: "OOMKilled"}, 1)
 	i.Pods[0].Status.ContainerStatuses[0].LastTerminationState.Terminated.FinishedAt = metav1.NewTime(now.Add(-2 * time.Hour))
-	i.Validating[0].ManagedFields = append(i.Validating[0].ManagedFields, edited("f:status"))
+	i.Policies["taintlet-nodes"].ManagedFields = append(i.Policies["taintlet-nodes"].ManagedFields, edited("f:status"))
 	leaving := i.Pods[1].DeepCopy()
 	leaving.DeletionTimestamp = new(metav1.NewTime(now))
 	i.Pods = append(i.Pods, leaving)

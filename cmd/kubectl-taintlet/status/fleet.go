@@ -78,7 +78,7 @@ func (f *Fleet) Report(now time.Time) Report {
 			r.Nodes = append(r.Nodes, n)
 		}
 	}
-	r.Unread, r.Installed, r.Findings = slices.Clone(i.Unread), f.installed(i, now), find(facts{f.installation, known, now, f.o.Version})
+	r.Unread, r.Installed, r.Findings = slices.Clone(i.Unread), f.installed(i, now), find(facts{installation: f.installation, nodes: known, now: now, version: f.o.Version})
 	if len(f.o.Nodes) > 0 || f.o.Selector != nil {
 		r.Findings = slices.DeleteFunc(r.Findings, func(p Finding) bool { return p.Node != "" && f.nodes[p.Node].Name == "" })
 	}
