@@ -27,7 +27,7 @@ func Wait(ctx context.Context, address, why string, log *slog.Logger) (*Waiting,
 	}
 	ctx, stop := context.WithCancel(ctx)
 	w := &Waiting{Address: listener.Addr(), stop: stop, done: make(chan struct{})}
-	w.Say(why)
+	w.health.SetReady(why)
 	server := &Server{Listener: listener, Health: &w.health, Fleet: fleet.Alone(), Now: time.Now, Log: log}
 	go func() {
 		defer close(w.done)
@@ -35,9 +35,6 @@ func Wait(ctx context.Context, address, why string, log *slog.Logger) (*Waiting,
 	}()
 	return w, nil
 }
-
-// Say sets the text with which /readyz answers.
-func (w *Waiting) Say(why string) { w.health.SetReady(why) }
 
 // Stop frees the address.
 func (w *Waiting) Stop() {

@@ -102,7 +102,7 @@ func runAgent(ctx context.Context, o *options, cfg *config.Config, stderr io.Wri
 		if err != nil {
 			return err
 		}
-		lock, err := o.lock(ctx, name, parts.Instance, log)
+		lock, err := o.lock(ctx, name, log)
 		if lock == nil {
 			return err
 		}

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"syscall"
@@ -31,81 +29,44 @@ func lockName(node string, cluster *rest.Config) (string, error) {
 	return fmt.Sprintf("@taintlet/%x", hash[:16]), nil // a name of a socket has at most 108 bytes
 }
 
-// takeLock takes a lock if it is free, and tells all who ask the name of its owner. It is free
-// again when the returned listener is closed. nil: another process has it.
-func takeLock(ctx context.Context, name, owner string) (net.Listener, error) {
+// lockAskedEvery is the time between two tries for a lock.
+const lockAskedEvery = 250 * time.Millisecond
+
+// otherRuns says why an agent waits. The record on the Node has the name of the one that runs.
+const otherRuns = "another agent, which the record on the Node names, runs for this Node; this one waits until it ends"
+
+// lock returns when this agent has the lock of its Node, or nil when the context ends. The lock is
+// free again when the returned listener is closed. While another agent has it, the log and /readyz
+// say so.
+func (o *options) lock(ctx context.Context, name string, log *slog.Logger) (net.Listener, error) {
 	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "unix", name)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the lock of the Node: %w", err)
-	}
-	go func() { // until the listener is closed
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			fmt.Fprintln(conn, owner) // which fits into the buffer of the socket
-			conn.Close()              //nolint:errcheck // nobody is left to be told
-		}
-	}()
-	return listener, nil
-}
-
-const (
-	// lockAskedEvery is the time between two tries for a lock, and saysWithin is how long its
-	// owner may take to say who it is.
-	lockAskedEvery, saysWithin = 250 * time.Millisecond, time.Second
-	// maxOwner is how much is read of the name of an owner, in bytes.
-	maxOwner = 100
-)
-
-// ownerOf asks the process that has a lock who it is; empty: it does not say. The error is that
-// nobody has the lock.
-func ownerOf(ctx context.Context, name string) (string, error) {
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "unix", name)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()                               //nolint:errcheck // nothing was written
-	conn.SetReadDeadline(time.Now().Add(saysWithin)) //nolint:errcheck // then it is not known
-	owner, _, _ := bufio.NewReader(io.LimitReader(conn, maxOwner)).ReadLine()
-	return string(owner), nil
-}
-
-// lock returns when this agent has the lock of its Node, or nil when the context ends. While
-// another one has it, the log and /readyz say so.
-func (o *options) lock(ctx context.Context, name, instance string, log *slog.Logger) (net.Listener, error) {
-	var waiting *serve.Waiting // nil: the port is not served
-	defer func() {
-		if waiting != nil {
-			waiting.Stop()
-		}
-	}()
-	for told := ""; ; {
-		lock, err := takeLock(ctx, name, instance)
-		if lock != nil || err != nil || ctx.Err() != nil {
-			return lock, err
-		}
-		owner, err := ownerOf(ctx, name)
-		if why := fmt.Sprintf("another agent, %q, runs for this Node; this one waits until it ends", owner); err == nil && why != told {
-			told = why
-			log.Warn(why)
-			switch {
-			case waiting != nil:
-				waiting.Say(why)
-			case o.listen != "":
-				if waiting, err = serve.Wait(ctx, o.listen, why, log); err != nil {
-					log.Warn("the port is not served while this agent waits", "error", err)
-				} else {
-					log.Info("this agent waits", "listen", waiting.Address.String())
-				}
-			}
+	for isFirst := true; ; isFirst = false {
+		lock, err := config.Listen(ctx, "unix", name)
+		switch {
+		case err == nil:
+			return lock, nil
+		case ctx.Err() != nil:
+			return nil, nil
+		case !errors.Is(err, syscall.EADDRINUSE):
+			return nil, fmt.Errorf("the lock of the Node: %w", err)
+		case isFirst:
+			defer o.serveWaiting(ctx, log)()
 		}
 		pace.Sleep(ctx, lockAskedEvery)
 	}
+}
+
+// serveWaiting serves the pages of an agent that waits, and returns a function that frees the port.
+func (o *options) serveWaiting(ctx context.Context, log *slog.Logger) (stop func()) {
+	log.Warn(otherRuns)
+	if o.listen == "" {
+		return func() {}
+	}
+	waiting, err := serve.Wait(ctx, o.listen, otherRuns, log)
+	if err != nil {
+		log.Warn("the port is not served while this agent waits", "error", err)
+		return func() {}
+	}
+	log.Info("this agent waits", "listen", waiting.Address.String())
+	return waiting.Stop
 }

@@ -39,15 +39,15 @@ func nameOf(t *testing.T, node string, cluster *rest.Config) string {
 // The second agent of a Node waits, says so, and runs when the first has ended.
 func TestSecondAgentWaits(t *testing.T) {
 	name := nameOf(t, t.Name(), &rest.Config{})
-	first, err := takeLock(t.Context(), name, "first")
+	o := &options{listen: free(t)}
+	first, err := o.lock(t.Context(), name, slog.Default())
 	if first == nil {
 		t.Fatal(err)
 	}
-	o := &options{listen: free(t)}
 	log, logged := io.Pipe()
 	got := make(chan net.Listener)
 	go func() {
-		lock, err := o.lock(t.Context(), name, "second", slog.New(slog.NewTextHandler(logged, nil)))
+		lock, err := o.lock(t.Context(), name, slog.New(slog.NewTextHandler(logged, nil)))
 		if err != nil {
 			t.Error(err)
 		}
@@ -55,14 +55,14 @@ func TestSecondAgentWaits(t *testing.T) {
 	}()
 	line := make([]byte, 1000)
 	n, _ := log.Read(line)
-	if text := string(line[:n]); !strings.Contains(text, `another agent, \"first\", runs for this Node`) {
+	if text := string(line[:n]); !strings.Contains(text, otherRuns) {
 		t.Errorf("the log says: %s", text)
 	}
 	go io.Copy(io.Discard, log) //nolint:errcheck // until the test ends
 	for path, want := range map[string]struct {
 		code int
 		text string
-	}{"/healthz": {200, "ok"}, "/readyz": {503, `not ready: another agent, "first", runs for this Node; this one waits until it ends`}} {
+	}{"/healthz": {200, "ok"}, "/readyz": {503, "not ready: " + otherRuns}} {
 		code, text := ask(t, "http://"+o.listen+path)
 		for text == "" || strings.Contains(text, "does not run yet") { // the port opens after the log
 			code, text = ask(t, "http://"+o.listen+path)
@@ -97,27 +97,17 @@ func ask(t *testing.T, url string) (code int, text string) {
 	return answer.StatusCode, strings.TrimSpace(string(body))
 }
 
-// Whoever has the socket and does not say who they are is waited for, and the end of the agent
-// ends that.
-func TestWaitsForAnOwnerWithoutAName(t *testing.T) {
+// The end of the agent ends its waiting.
+func TestWaitingEndsWithTheAgent(t *testing.T) {
 	name := nameOf(t, t.Name(), &rest.Config{})
-	squatter, err := new(net.ListenConfig).Listen(t.Context(), "unix", name)
-	if err != nil {
+	first, err := new(options).lock(t.Context(), name, slog.Default())
+	if first == nil {
 		t.Fatal(err)
 	}
-	defer squatter.Close() //nolint:errcheck // as above
+	defer first.Close() //nolint:errcheck // as above
 	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	log, logged := io.Pipe()
-	go func() {
-		line := make([]byte, 1000)
-		n, _ := log.Read(line)
-		if text := string(line[:n]); !strings.Contains(text, `another agent, \"\", runs for this Node`) {
-			t.Errorf("the log says: %s", text)
-		}
-		cancel()
-	}()
-	if lock, err := (&options{}).lock(ctx, name, "second", slog.New(slog.NewTextHandler(logged, nil))); lock != nil || err != nil {
+	cancel()
+	if lock, err := new(options).lock(ctx, name, slog.Default()); lock != nil || err != nil {
 		t.Errorf("%v, %v", lock, err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/taintlet/taintlet/test/fixtures"
 )
 
-// A second agent of a Node is started by hand: it waits, says for whom, and writes nothing.
+// A second agent of a Node is started by hand: it waits, says so, and writes nothing.
 // When the first one is killed it takes over at once, and the taint never leaves.
 func TestSecondAgentOfANodeWaits(t *testing.T) {
 	t.Parallel()
@@ -26,8 +26,8 @@ func TestSecondAgentOfANodeWaits(t *testing.T) {
 
 	second := startAgent(t, c, node.Name, host, quick)
 	address := second.WaitLog(`msg="this agent waits" listen=(\S+)`)[1]
-	want := fmt.Sprintf("not ready: another agent, %q, runs for this Node; this one waits until it ends", first.Instance())
-	cluster.Eventually(t, "an answer that names the other agent", func() error {
+	const want = "not ready: another agent, which the record on the Node names, runs for this Node; this one waits until it ends"
+	cluster.Eventually(t, "an answer that tells of the other agent", func() error {
 		if code, body := second.GetAt(address, "/readyz"); code != http.StatusServiceUnavailable || strings.TrimSpace(body) != want {
 			return fmt.Errorf("/readyz = %d %s", code, body)
 		}

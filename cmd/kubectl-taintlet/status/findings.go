@@ -259,7 +259,7 @@ func (f *facts) noDaemonSet() {
 	}
 	if len(i.Others) > 0 {
 		elsewhere := i.Others[0].Namespace
-		text += "; agents run in " + elsewhere
+		text += "; it is in " + elsewhere
 		command = commandOn("kubectl taintlet status --namespace=%s", elsewhere)
 	}
 	var last time.Time

@@ -88,7 +88,7 @@ func agentFaults() []fault {
 				*w.i = installation.Installation{Namespace: w.i.Namespace, MayNot: []string{"patch nodes"}}
 				w.nodes[1].isSilent = true
 			}},
-		{DaemonSetMissing, "", `; agents run in monitoring;`, `^kubectl taintlet status --namespace=monitoring$`,
+		{DaemonSetMissing, "", `; it is in monitoring;`, `^kubectl taintlet status --namespace=monitoring$`,
 			func(w *world) {
 				w.i.DaemonSets, w.i.Pods, w.i.Others = nil, nil, w.i.Pods
 				w.i.Others[0].Namespace = "monitoring"
