@@ -78,18 +78,26 @@ of --config contains them. The annotation taintlet.dev/paused stays.`,
 	return c
 }
 
+// options are the flags of a call. what is to be cleaned up, and the names of the Nodes; none: all.
 type options struct {
 	ownNode func() string
 	dryRun  bool
 	wait    time.Duration
 	config  string
 	cluster command.Cluster
+
+	what  string
+	names []string
+	// isBlind: the account may not list pods, so nothing is known of running agents.
+	isBlind bool
+	client  *apiserver.Client
+	policy  *decide.Policy
+	out     io.Writer
 }
 
 // run returns an error if a chosen Node still carries anything of taintlet.
 func (o *options) run(ctx context.Context, args []string, stdout io.Writer) error {
-	what, nodes, err := o.targets(args)
-	if err != nil {
+	if err := o.choice(args); err != nil {
 		return err
 	}
 	cfg, err := command.LoadConfig(o.config)
@@ -101,41 +109,38 @@ func (o *options) run(ctx context.Context, args []string, stdout io.Writer) erro
 		return err
 	}
 	restConfig.QPS, restConfig.Burst = cleanupRate, cleanupRate
-	client, err := apiserver.NewClient(restConfig, "")
-	if err != nil {
+	o.policy, o.out = cfg.Policy(), stdout
+	if o.client, err = apiserver.NewClient(restConfig, ""); err != nil {
 		return err
 	}
-	cleaner := &cleaner{o, client, cfg.Policy(), what, nodes, stdout}
-	mayRun := what == ofAll
-	if !o.dryRun && what != ofStale { // whose agents were silent for a day
-		couldLook, err := cleaner.await(ctx)
-		if err != nil {
+	if !o.dryRun && o.what != ofStale { // whose agents were silent for a day
+		if err := o.await(ctx); err != nil {
 			return err
 		}
-		mayRun = mayRun || !couldLook
 	}
-	return cleaner.cleanUp(ctx, mayRun)
+	return o.cleanUp(ctx)
 }
 
-func (o *options) targets(args []string) (what string, nodes []string, err error) {
+// choice reads what is to be cleaned up.
+func (o *options) choice(args []string) (err error) {
 	if len(args) == 0 {
-		return "", nil, command.Usagef("specify what to clean up: node, stale or all")
+		return command.Usagef("specify what to clean up: node, stale or all")
 	}
-	what, nodes = args[0], args[1:]
+	o.what, o.names = args[0], args[1:]
 	switch {
-	case what != ofNode && what != ofStale && what != ofAll:
-		return "", nil, command.Usagef("cleanup %q: must be one of node, stale, all", what)
-	case what != ofNode && len(nodes) > 0:
-		return "", nil, command.Usagef("unexpected argument %q after cleanup %s", nodes[0], what)
-	case what == ofNode && len(nodes) == 0 && o.ownNode == nil:
-		return "", nil, command.Usagef("cleanup node: specify the Nodes")
-	case what == ofNode && len(nodes) == 0:
-		nodes = []string{o.ownNode()}
+	case o.what != ofNode && o.what != ofStale && o.what != ofAll:
+		return command.Usagef("cleanup %q: must be one of node, stale, all", o.what)
+	case o.what != ofNode && len(o.names) > 0:
+		return command.Usagef("unexpected argument %q after cleanup %s", o.names[0], o.what)
+	case o.what == ofNode && len(o.names) == 0 && o.ownNode == nil:
+		return command.Usagef("cleanup node: specify the Nodes")
+	case o.what == ofNode && len(o.names) == 0:
+		o.names = []string{o.ownNode()}
 	}
-	for _, name := range nodes {
+	for _, name := range o.names {
 		err = errors.Join(err, command.CheckNodeName("node", name))
 	}
-	return what, nodes, err
+	return err
 }
 
 const (
@@ -152,55 +157,49 @@ const (
 )
 
 // await waits until no agent can write: a running agent would set the removed taints again, and
-// count the removal as a contest. Agents that are not ending are an error after the wait. couldLook
-// is false if the account may not list pods.
-func (c *cleaner) await(ctx context.Context) (couldLook bool, err error) {
+// count the removal as a contest. Agents that are not ending are an error after the wait. An account
+// that may not list pods is told so.
+func (o *options) await(ctx context.Context) error {
 	isTold := false
 	for begin := time.Now(); ; {
-		pods, err := c.client.AgentPods(ctx, c.cluster.Namespace, agentLabel)
-		running, ending := divide(pods, c.names, time.Now())
+		pods, err := o.client.AgentPods(ctx, o.cluster.Namespace, agentLabel)
+		running, goesOn := o.running(pods, time.Now())
+		names := terminal.Clean(terminal.Listed(running), maxLine)
 		switch {
-		case apierrors.IsForbidden(err) && time.Since(begin) < min(c.wait, newRole):
+		case apierrors.IsForbidden(err) && time.Since(begin) < min(o.wait, newRole):
 		case apierrors.IsForbidden(err):
-			_, err = fmt.Fprintf(c.out, "could not check whether agents still run: your account may not list pods in namespace %s\n", c.cluster.Namespace)
-			return false, err
-		case err != nil:
-			return false, err
-		case len(running)+len(ending) == 0:
-			return true, nil
-		case len(running) > 0 && time.Since(begin) >= c.wait:
-			return true, fmt.Errorf("agents still run, and would set the taints again: %s; delete the DaemonSet first. Nothing was changed", someOf(running))
+			o.isBlind = true
+			_, err = fmt.Fprintf(o.out, "could not check whether agents still run: your account may not list pods in namespace %s\n", o.cluster.Namespace)
+			return err
+		case err != nil || len(running) == 0:
+			return err
+		case goesOn && time.Since(begin) >= o.wait:
+			return fmt.Errorf("agents still run, and would set the taints again: %s; delete the DaemonSet first. Nothing was changed", names)
 		case !isTold:
 			isTold = true
-			fmt.Fprintf(c.out, "waiting for the end of agents: %s\n", someOf(append(running, ending...)))
+			fmt.Fprintf(o.out, "waiting for the end of agents: %s\n", names)
 		}
 		if !pace.Sleep(ctx, askAgain) {
-			return true, ctx.Err()
+			return ctx.Err()
 		}
 	}
 }
 
-// divide returns the pods with an agent that can write, of these Nodes (none: all): those that
-// go on, and those that are about to end.
-func divide(pods []corev1.Pod, nodes []string, now time.Time) (running, ending []string) {
+// running returns the pods with an agent that can write, of the named Nodes. One that goesOn is not
+// about to end.
+func (o *options) running(pods []corev1.Pod, now time.Time) (names []string, goesOn bool) {
 	for i := range pods {
 		pod := &pods[i]
-		isMeant := len(nodes) == 0 || slices.Contains(nodes, pod.Spec.NodeName)
-		if !isMeant || pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		isMeant := len(o.names) == 0 || slices.Contains(o.names, pod.Spec.NodeName)
+		hasEnded := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		isLeaving := pod.DeletionTimestamp != nil
+		if !isMeant || hasEnded || pod.Spec.NodeName == "" || isLeaving && now.Sub(pod.DeletionTimestamp.Time) >= tokenEndsAfter {
 			continue
 		}
-		name := fmt.Sprintf("%s on %s", pod.Name, pod.Spec.NodeName)
-		switch {
-		case pod.DeletionTimestamp == nil:
-			running = append(running, name)
-		case now.Sub(pod.DeletionTimestamp.Time) < tokenEndsAfter:
-			ending = append(ending, name)
-		}
+		names, goesOn = append(names, fmt.Sprintf("%s on %s", pod.Name, pod.Spec.NodeName)), goesOn || !isLeaving
 	}
-	return running, ending
+	return names, goesOn
 }
-
-func someOf(names []string) string { return terminal.Clean(terminal.Listed(names), maxLine) }
 
 const (
 	// cleanupRate is how many requests a second a cleanup makes: as many as the
@@ -221,58 +220,31 @@ const (
 	stalePercent = 5
 )
 
-// cleaner removes everything that taintlet set from Nodes, and reports each change.
-type cleaner struct {
-	*options
-	client *apiserver.Client
-	policy *decide.Policy
-	// what is to be cleaned up, and the names of the Nodes; none: all.
-	what  string
-	names []string
-	out   io.Writer
-}
-
-// run cleans up what was asked for, says what it did, and checks whether anything came back
-// where an agent may still run.
-func (c *cleaner) cleanUp(ctx context.Context, mayRun bool) error {
-	nodes, seen, err := c.choose(ctx, time.Now())
-	if err != nil && c.what != ofNode {
+// cleanUp cleans up what was asked for, and says what it did. Then it checks whether anything came
+// back where an agent may still run.
+func (o *options) cleanUp(ctx context.Context) error {
+	nodes, seen, err := o.choose(ctx, time.Now())
+	if err != nil && o.what != ofNode {
 		return err
 	}
 	for _, node := range nodes {
 		if ctx.Err() == nil {
-			err = errors.Join(err, c.clean(ctx, node))
+			err = errors.Join(err, o.clean(ctx, node))
 		}
 	}
-	err = errors.Join(err, ctx.Err())
-	c.summarize(len(nodes), seen, err == nil)
-	if err != nil || c.dryRun || !mayRun || len(nodes) == 0 {
+	if err = errors.Join(err, ctx.Err()); err != nil {
 		return err
 	}
-	return c.stillWorks(ctx)
-}
-
-func (c *cleaner) summarize(chosen, seen int, isDone bool) {
-	switch {
-	case c.what == ofStale:
-		fmt.Fprintf(c.out, "%d of %d nodes had no agent for %s\n", chosen, seen, staleAfter)
-	case c.what == ofAll && isDone && c.dryRun:
-		fmt.Fprintf(c.out, "dry run: %d of %d nodes would be cleaned up\n", chosen, seen)
-	case c.what == ofAll && isDone:
-		fmt.Fprintf(c.out, "%d of %d nodes cleaned up\n", chosen, seen)
+	done := map[bool]string{true: "dry run: %d of %d nodes would be cleaned up\n", false: "%d of %d nodes cleaned up\n"}[o.dryRun]
+	fmt.Fprintf(o.out, done, len(nodes), seen)
+	if o.dryRun || len(nodes) == 0 || o.what != ofAll && !o.isBlind {
+		return nil
 	}
-	if c.dryRun && c.what != ofAll {
-		fmt.Fprintln(c.out, "dry run: nothing was changed")
-	}
-}
-
-// stillWorks is an error when something came back on one of the Nodes.
-func (c *cleaner) stillWorks(ctx context.Context) error {
 	if !pace.Sleep(ctx, cleanupPause) {
 		return ctx.Err()
 	}
-	return c.client.Each(ctx, func(node *taints.Node) error {
-		if (len(c.names) == 0 || slices.Contains(c.names, node.Name)) && decide.IsTouched(node, c.policy) {
+	return o.client.Each(ctx, func(node *taints.Node) error {
+		if decide.IsTouched(node, o.policy) && slices.ContainsFunc(nodes, func(cleaned *taints.Node) bool { return cleaned.Name == node.Name }) {
 			return fmt.Errorf("node %s: an agent still writes it; stop the agent first, for example by deleting the DaemonSet, then clean up again", node.Name)
 		}
 		return nil
@@ -283,10 +255,10 @@ func (c *cleaner) stillWorks(ctx context.Context) error {
 // before the first write, because a paged list expires during slow writes. Without names it chooses
 // the Nodes that carry taints, conditions or annotations of taintlet. A named Node that does not
 // exist is an error: after a typing error, the intended Node would stay unchanged.
-func (c *cleaner) choose(ctx context.Context, now time.Time) (chosen []*taints.Node, seen int, err error) {
-	if c.what == ofNode {
-		for _, name := range c.names {
-			node, failed := c.client.GetNode(ctx, name)
+func (o *options) choose(ctx context.Context, now time.Time) (chosen []*taints.Node, seen int, err error) {
+	if o.what == ofNode {
+		for _, name := range o.names {
+			node, failed := o.client.GetNode(ctx, name)
 			switch {
 			case apierrors.IsNotFound(failed):
 				err = errors.Join(err, fmt.Errorf("node %s does not exist", name))
@@ -298,45 +270,45 @@ func (c *cleaner) choose(ctx context.Context, now time.Time) (chosen []*taints.N
 		}
 		return chosen, len(chosen), err
 	}
-	if c.what == ofStale && c.policy.Heartbeat == 0 {
+	if o.what == ofStale && o.policy.Heartbeat == 0 {
 		return nil, 0, errors.New("the configuration has heartbeat 0: without heartbeats, stale Nodes cannot be found")
 	}
-	err = c.client.Each(ctx, func(node *taints.Node) error {
+	err = o.client.Each(ctx, func(node *taints.Node) error {
 		seen++
-		if decide.IsTouched(node, c.policy) && (c.what == ofAll || c.isStale(node, now)) {
+		if decide.IsTouched(node, o.policy) && (o.what == ofAll || o.isStale(node, now)) {
 			chosen = append(chosen, node)
 		}
 		return nil
 	})
-	if most := max(1, seen*stalePercent/100); err == nil && c.what == ofStale && len(chosen) > most {
+	if most := max(1, seen*stalePercent/100); err == nil && o.what == ofStale && len(chosen) > most {
 		return nil, seen, fmt.Errorf("%d of %d nodes have had no agent for %s, more than the %d that may be cleaned up at a time; check that the DaemonSet exists. Nothing was changed", len(chosen), seen, staleAfter, most)
 	}
 	return chosen, seen, err
 }
 
-func (c *cleaner) isStale(node *taints.Node, now time.Time) bool {
-	last := decide.LastSign(node, c.policy)
+func (o *options) isStale(node *taints.Node, now time.Time) bool {
+	last := decide.LastSign(node, o.policy)
 	if last.IsZero() || last.After(now.Add(wrongClock)) {
-		c.say(node, "cannot read when an agent last wrote it; nothing is removed")
+		o.say(node, "cannot read when an agent last wrote it; nothing is removed")
 		return false
 	}
 	return now.Sub(last) > staleAfter
 }
 
-func (c *cleaner) clean(ctx context.Context, before *taints.Node) error {
+func (o *options) clean(ctx context.Context, before *taints.Node) error {
 	node := before
 	for range cleanupTries {
-		desired, stays, err := decide.Cleanup(c.policy, node)
+		desired, stays, err := decide.Cleanup(o.policy, node)
 		if err != nil {
 			return fmt.Errorf("node %s: cannot read which taints are taintlet's, so nothing is removed; remove them and the annotation by hand: %w", node.Name, err)
 		}
 		after := desired.ApplyTo(node)
-		if !c.dryRun {
-			after, err = c.client.Node(node.Name).Apply(ctx, node, desired)
+		if !o.dryRun {
+			after, err = o.client.Node(node.Name).Apply(ctx, node, desired)
 		}
 		switch {
 		case err == nil:
-			c.tell(before, desired.ApplyTo(node)) // others write the Node meanwhile
+			o.tell(before, desired.ApplyTo(node)) // others write the Node meanwhile
 			if len(stays) > 0 {
 				return fmt.Errorf("node %s: the record names %s, but no rule asks for them, so they may be another program's: use --config with the earlier rule, or remove them by hand and clean up again", node.Name, terminal.Clean(fmt.Sprint(stays), maxLine))
 			}
@@ -351,7 +323,7 @@ func (c *cleaner) clean(ctx context.Context, before *taints.Node) error {
 	return fmt.Errorf("node %s: an agent still writes it; stop the agent first", node.Name)
 }
 
-func (c *cleaner) tell(before, after *taints.Node) {
+func (o *options) tell(before, after *taints.Node) {
 	var gone []string
 	for _, taint := range before.Taints {
 		if !after.Has(taint.Pair()) {
@@ -370,13 +342,13 @@ func (c *cleaner) tell(before, after *taints.Node) {
 		}
 	}
 	for _, text := range gone {
-		c.say(after, map[bool]string{true: "would remove ", false: "removed "}[c.dryRun]+text)
+		o.say(after, map[bool]string{true: "would remove ", false: "removed "}[o.dryRun]+text)
 	}
 	if len(gone) == 0 {
-		c.say(after, "nothing to remove")
+		o.say(after, "nothing to remove")
 	}
 	if _, paused := after.Annotations[taints.PausedAnnotation]; paused {
-		c.say(after, "annotation "+taints.PausedAnnotation+" stays, because an operator set it")
+		o.say(after, "annotation "+taints.PausedAnnotation+" stays, because an operator set it")
 	}
 }
 
@@ -384,6 +356,6 @@ func (c *cleaner) tell(before, after *taints.Node) {
 // are shorter.
 const maxLine = 1 << 10
 
-func (c *cleaner) say(node *taints.Node, text string) {
-	fmt.Fprintln(c.out, terminal.Clean("node "+node.Name+": "+text, maxLine))
+func (o *options) say(node *taints.Node, text string) {
+	fmt.Fprintln(o.out, terminal.Clean("node "+node.Name+": "+text, maxLine))
 }

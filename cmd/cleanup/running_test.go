@@ -21,18 +21,22 @@ func TestAgentsThatCanWrite(t *testing.T) {
 		return p
 	}
 	pods := []corev1.Pod{
-		pod("a", "n1", corev1.PodRunning, 0), pod("b", "n2", corev1.PodPending, 0), pod("c", "", corev1.PodPending, 0),
+		pod("a", "n1", corev1.PodRunning, 0), pod("b", "n4", corev1.PodPending, 0), pod("c", "", corev1.PodPending, 0),
 		pod("d", "n1", corev1.PodFailed, 0), pod("e", "n2", corev1.PodRunning, -5*time.Second), pod("f", "n1", corev1.PodRunning, time.Minute),
 		pod("g", "n3", corev1.PodRunning, 2*time.Minute),
 	}
-	for _, test := range []struct{ nodes, running, ending []string }{
-		{nil, []string{"a on n1", "b on n2"}, []string{"e on n2", "f on n1"}},
-		{[]string{"n1"}, []string{"a on n1"}, []string{"f on n1"}},
-		{[]string{"n3"}, nil, nil},
+	for _, test := range []struct {
+		nodes, running []string
+		goesOn         bool
+	}{
+		{nil, []string{"a on n1", "b on n4", "e on n2", "f on n1"}, true},
+		{[]string{"n1"}, []string{"a on n1", "f on n1"}, true},
+		{[]string{"n2"}, []string{"e on n2"}, false},
+		{[]string{"n3"}, nil, false},
 	} {
-		running, ending := divide(pods, test.nodes, now)
-		if !slices.Equal(running, test.running) || !slices.Equal(ending, test.ending) {
-			t.Errorf("of %v: %v run and %v end, want %v and %v", test.nodes, running, ending, test.running, test.ending)
+		running, goesOn := (&options{names: test.nodes}).running(pods, now)
+		if !slices.Equal(running, test.running) || goesOn != test.goesOn {
+			t.Errorf("of %v: %v run, one goes on: %t; want %+v", test.nodes, running, goesOn, test)
 		}
 	}
 }
