@@ -169,6 +169,16 @@ func CheckNodeName(from, name string) error {
 	return nil
 }
 
+// NodeNames refuses arguments of which one is no name of a Node.
+func NodeNames(_ *cobra.Command, args []string) error {
+	for _, name := range args {
+		if err := CheckNodeName("node", name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Cluster is the flags that say which cluster is meant by a verb that people run, and which
 // installation in it.
 type Cluster struct {

@@ -20,7 +20,7 @@ import (
 func configVerb() *cobra.Command {
 	var o configOptions
 	c := &cobra.Command{
-		Use: "config [NODE]", Short: "Show the configuration in force, or check a file", Args: cobra.MatchAll(cobra.MaximumNArgs(1), nodeNames),
+		Use: "config [NODE]", Short: "Show the configuration in force, or check a file", Args: cobra.MatchAll(cobra.MaximumNArgs(1), command.NodeNames),
 		Long: `Show the configuration in force, or check a file.
 
 It reads the agents' ConfigMap, and says on how many Nodes it is in force. For NODE it shows the configuration
@@ -50,7 +50,7 @@ rule how its taint stays on a Node. The output is a valid configuration file.`,
 			return err
 		},
 	}
-	c.ValidArgsFunction = completeNodes(&o.cluster)
+	c.ValidArgsFunction = installation.CompleteNodes(&o.cluster)
 	flags := c.Flags()
 	flags.StringVar(&o.path, "config", "", "TaintletConfiguration `file` to check (default: the agents' ConfigMap)")
 	flags.BoolVar(&o.isDefault, "default", false, "show the built-in configuration")
@@ -74,7 +74,7 @@ func (o *configOptions) read(ctx context.Context, nodes []string) (heading strin
 		cfg, err = command.LoadConfig(o.path)
 		return heading, cfg, err
 	}
-	client, err := clientOf(&o.cluster)
+	client, err := installation.Connect(&o.cluster)
 	if errors.Is(err, command.ErrNoCluster) {
 		err = fmt.Errorf("%w; --default shows the built-in configuration", err)
 	}

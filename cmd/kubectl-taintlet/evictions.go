@@ -42,7 +42,7 @@ override applies to a Node, it uses the rules of the override.`,
   # With other rules
   kubectl taintlet evictions --config=config.yaml`,
 		RunE: func(c *cobra.Command, args []string) error {
-			client, err := clientOf(&cluster)
+			client, err := installation.Connect(&cluster)
 			if err != nil {
 				return err
 			}
@@ -68,7 +68,7 @@ override applies to a Node, it uses the rules of the override.`,
 			return err
 		},
 	}
-	c.ValidArgsFunction = completeNodes(&cluster)
+	c.ValidArgsFunction = installation.CompleteNodes(&cluster)
 	flags := c.Flags()
 	flags.StringVar(&path, "config", "", "TaintletConfiguration `file` (default: the agents' ConfigMap)")
 	cluster.Add(flags)

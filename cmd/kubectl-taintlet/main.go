@@ -17,7 +17,9 @@ import (
 
 	"github.com/taintlet/taintlet/cmd/cleanup"
 	"github.com/taintlet/taintlet/cmd/command"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/check"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
@@ -39,7 +41,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return command.Run(newProgram(), args, stdout, stderr)
 }
 
-// newProgram returns the program with all verbs. A new verb is a file with a function
+// newProgram returns the program with all verbs. A new verb is a function
 // that returns it, and a line here.
 func newProgram() *cobra.Command {
 	program := &cobra.Command{
@@ -52,7 +54,7 @@ installation, and explains configurations. Only cleanup changes anything.
 Exit codes: 0 is success, 1 is a failure, 2 means wrong arguments or a wrong configuration, and 3 means
 that something is not healthy (status, check).`,
 	}
-	program.AddCommand(statusVerb(), checkVerb(), cleanup.Verb("kubectl taintlet", nil, completeNodes), configVerb(), evictionsVerb(), versionVerb())
+	program.AddCommand(status.Verb(), check.Verb(), cleanup.Verb("kubectl taintlet", nil, installation.CompleteNodes), configVerb(), evictionsVerb(), versionVerb())
 	return program
 }
 
@@ -69,7 +71,7 @@ only the version of this program.`,
 		Example: "  # Which versions are these?\n  kubectl taintlet version",
 		RunE: func(c *cobra.Command, _ []string) error {
 			fmt.Fprintln(c.OutOrStdout(), "taintlet", command.Version())
-			client, err := clientOf(&cluster)
+			client, err := installation.Connect(&cluster)
 			if isLocal || errors.Is(err, command.ErrNoCluster) {
 				return nil
 			}

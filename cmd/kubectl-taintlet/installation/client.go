@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -14,12 +16,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/pager"
 
+	"github.com/spf13/cobra"
+	"github.com/taintlet/taintlet/cmd/command"
+	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -69,6 +75,38 @@ func NewClient(config *rest.Config) (*Client, error) {
 	}
 	names, err := metadata.NewForConfig(config)
 	return &Client{typed, untyped, names, ahead}, err
+}
+
+// Connect returns a Client of the cluster that the flags mean.
+func Connect(cluster *command.Cluster) (*Client, error) {
+	restConfig, err := cluster.RestConfig()
+	if err != nil {
+		return nil, err
+	}
+	return NewClient(restConfig)
+}
+
+// completeWithin is how long a shell waits for names.
+const completeWithin = 3 * time.Second
+
+// CompleteNodes completes the names of Nodes of the cluster that the flags mean.
+func CompleteNodes(cluster *command.Cluster) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, typed string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(c.Context(), completeWithin)
+		defer cancel()
+		client, err := Connect(cluster)
+		if err == nil {
+			err = client.EachNode(ctx, func(node *taints.Node) {
+				if strings.HasPrefix(node.Name, typed) && !slices.Contains(args, node.Name) {
+					names = append(names, terminal.Clean(node.Name, 2*validation.DNS1123SubdomainMaxLength))
+				}
+			})
+		}
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

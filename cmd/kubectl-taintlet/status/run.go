@@ -16,11 +16,94 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/rest"
 
+	"github.com/spf13/cobra"
+	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes/consumers"
 	"github.com/taintlet/taintlet/taints/pace"
 )
+
+// Verb returns the verb.
+func Verb() *cobra.Command {
+	var o Options
+	var cluster command.Cluster
+	var timeout time.Duration
+	var selector string
+	c := &cobra.Command{
+		Use: "status [NODE…]", Short: "Show which Nodes are not healthy and which agents do not run",
+		Long: `Show which Nodes are not healthy and which agents do not run.
+
+It prints a line about the fleet, a line about the agents' DaemonSet, the findings about the installation, each
+with a command to run next, and a row for each condition that is not healthy, the worst Nodes first. For named
+Nodes it also prints the healthy conditions, and the taints and conditions of other programs. It reads from the
+API server only, and contacts no agent.
+
+An agent is silent when it has not written its Node for two and a half heartbeats. If the agents are not pods,
+--namespace= reads the Nodes only. Use --silent-after if the heartbeat is not 5 minutes.
+
+Exit code 3: an agent is silent or down, a condition is not OK, a finding is a failure, or there is no agent.`,
+		Example: `  # Is the fleet healthy?
+  kubectl taintlet status
+  # Why does this Node have a taint?
+  kubectl taintlet status worker-3
+  # Follow an incident
+  kubectl taintlet status --watch
+  # Wait in a script until everything is healthy
+  kubectl taintlet status --wait --timeout=30m
+  # Cordon the Nodes of a zone that are not healthy
+  kubectl taintlet status -l topology.kubernetes.io/zone=a -o name | xargs kubectl cordon`,
+		Args: command.NodeNames,
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			if err := checkStatus(&o, args, selector); err != nil {
+				return err
+			}
+			if o.Config, err = cluster.RestConfig(); err != nil {
+				return err
+			}
+			ctx, cancel := command.Within(c.Context(), timeout)
+			defer cancel()
+			o.Nodes, o.Namespace = args, cluster.Namespace
+			o.Out, o.Err, o.Version = c.OutOrStdout(), c.ErrOrStderr(), command.Version()
+			isWell, err := Run(ctx, o)
+			if err == nil && !isWell && !o.Watch {
+				return command.ErrNotWell
+			}
+			return err
+		},
+	}
+	c.ValidArgsFunction = installation.CompleteNodes(&cluster)
+	flags := c.Flags()
+	addStatusFlags(c, &o)
+	flags.StringVarP(&selector, "selector", "l", "", "show only Nodes with these `labels`, as in kubectl")
+	flags.DurationVar(&timeout, "timeout", 0, "how long to wait with --wait (default: no limit)")
+	cluster.Add(flags)
+	return c
+}
+
+func addStatusFlags(c *cobra.Command, o *Options) {
+	flags := c.Flags()
+	command.AddChoice(c, &o.Output, "output", "o", "output format: table, wide or name, or json, yaml or jsonpath=TEMPLATE as in kubectl", append([]string{OutputTable, OutputWide, OutputName}, Formats()...)...)
+	flags.BoolVar(&o.NoHeaders, "no-headers", false, "print only the rows, without headers and the lines above them")
+	flags.BoolVarP(&o.Watch, "watch", "w", false, "refresh every 3 s (less often on a large cluster) until interrupted")
+	flags.BoolVar(&o.Wait, "wait", false, "wait until everything is healthy")
+	flags.DurationVar(&o.SilentAfter, "silent-after", 0, "how long after its last write an agent is silent (default: two and a half heartbeats)")
+}
+
+func checkStatus(o *Options, nodes []string, selector string) (err error) {
+	switch {
+	case o.Watch && o.Wait:
+		return command.Usagef("--watch and --wait exclude each other")
+	case selector != "" && len(nodes) > 0:
+		return command.Usagef("--selector and names of Nodes exclude each other")
+	case selector == "":
+		return nil
+	}
+	if o.Selector, err = labels.Parse(selector); err != nil {
+		return command.Usagef("--selector: %w", err)
+	}
+	return nil
+}
 
 // The formats of Options.Output beside the Formats.
 const (
