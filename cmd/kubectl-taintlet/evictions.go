@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -148,32 +147,30 @@ func evictingRules(cfg *config.Config) (rules []decide.Rule, isOn bool) {
 
 // printEvictions lists the pods by their fate, or counts them in a table.
 func printEvictions(all []*eviction, isListed bool, w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	if !isListed {
-		fmt.Fprintln(t, "NODE\tEVICTED NOW\tLATER\tKEPT\tEVICTION\tTAINT")
-	}
+	rows := [][]string{{"NODE", "EVICTED NOW", "LATER", "KEPT", "EVICTION", "TAINT"}}
+	var lines []string
 	isOff := false
 	for _, e := range all {
 		state, sets := "on", "sets"
 		if !e.isOn {
 			isOff, state, sets = true, "off", "would set"
 		}
-		if !isListed {
-			fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\n", e.node, e.count[goAtOnce], e.count[goLater], e.count[stay], state, e.taint.ToString())
-			continue
-		}
-		fmt.Fprintf(t, "Node %s, %s %s %s %s; of %d pods:\n", e.node, e.rule.Condition, e.rule.Level, sets, e.taint.ToString(), e.count[goAtOnce]+e.count[goLater]+e.count[stay])
+		rows = append(rows, []string{e.node, fmt.Sprint(e.count[goAtOnce]), fmt.Sprint(e.count[goLater]), fmt.Sprint(e.count[stay]), state, e.taint.ToString()})
+		lines = append(lines, fmt.Sprintf("Node %s, %s %s %s %s; of %d pods:", e.node, e.rule.Condition, e.rule.Level, sets, e.taint.ToString(), e.count[goAtOnce]+e.count[goLater]+e.count[stay]))
 		for group, heading := range []string{"evicted now", "evicted later", "kept"} {
 			slices.Sort(e.pods[group])
-			fmt.Fprintf(t, "  %d %s\n%s", e.count[group], heading, strings.Join(e.pods[group], ""))
+			lines = append(append(lines, fmt.Sprintf("  %d %s", e.count[group], heading)), e.pods[group]...)
 		}
-		fmt.Fprintln(t)
+		lines = append(lines, "")
+	}
+	if !isListed {
+		lines = terminal.Aligned(rows)
 	}
 	if isOff {
-		fmt.Fprintln(t, "Eviction is off: no rule for level Critical. The list assumes NoExecute taints with the well-known keys.")
+		lines = append(lines, "Eviction is off: no rule for level Critical. The list assumes NoExecute taints with the well-known keys.")
 	}
-	fmt.Fprintln(t, words.NoRecall)
-	return t.Flush()
+	_, err := fmt.Fprintln(w, strings.Join(append(lines, words.NoRecall), "\n"))
+	return err
 }
 
 // maxWord is the longest name of a thing of others that is printed, in bytes: twice
@@ -192,7 +189,7 @@ func podText(pod *corev1.Pod, after time.Duration) string {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		text += " finished"
 	}
-	return "    " + terminal.Clean(text, 2*maxWord) + "\n"
+	return "    " + terminal.Clean(text, 2*maxWord)
 }
 
 // fateOf reckons which group a pod is in when its Node gets a NoExecute taint, and after which
