@@ -91,7 +91,7 @@ func breakages() []breakage {
 			do: kubectl("patch", "validatingadmissionpolicy", "taintlet-nodes", "--type=merge", "--patch", `{"spec": {"failurePolicy": "Ignore"}}`)},
 		{line: "configuration", state: check.Failed, text: `is invalid, so running agents keep .*memory.availablePercent: Invalid value: 500`, do: configured(`memory: {availablePercent: 500}\n`)},
 		{line: "configuration", state: check.Failed, text: `the ConfigMap taintlet-system/taintlet has no config.yaml`, do: removed("configmap", "taintlet")},
-		{line: "configuration", state: check.Failed, text: `^bare: .* ago: test`, do: told("ConfigurationRefused"), undo: forgotten},
+		{line: "configuration", state: check.Failed, text: `^bare: test$`, do: all(configured(`heartbeat: 4m\n`), told("ConfigurationRefused")), undo: all(forgotten, reapplied)},
 		{line: "in-force", state: check.Warning, text: `^2 of 2 agents use configuration [0-9a-f]{12}, newest is [0-9a-f]{12}$`, do: configured(`heartbeat: 4m\n`)},
 		{line: "rules", state: check.Warning, text: `^no rule sets a taint for DiskPressure: `, do: configured(`rules:\n- {condition: DiskPressure, level: Degraded, taint: {effect: None}}\n`)},
 		{line: "overrides", state: check.Warning, text: `^overrides apply to no Node: overrides\[1\] {example.com/pool: gone}$`,

@@ -50,10 +50,14 @@ func statusFaults() []statusFault {
 		{kind: shown.ConfigurationMissing, do: removed("configmap", "taintlet")},
 		{kind: shown.ConditionWithoutRule, do: patched("configmap", `{"data": {"config.yaml": "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\nrules: []\neviction: {slots: 1}\n"}}`)},
 		{kind: shown.ConfigurationRefused, node: quiet, do: func(s *scene) {
+			configured(`heartbeat: 4m\n`)(s)
 			if err := os.WriteFile(s.agent.ConfigFile(), []byte(bed.ConfigHeader+"memory: {availablePercent: 500}"), 0o600); err != nil {
 				s.t.Fatal(err)
 			}
-		}, undo: func(s *scene) { s.agent.Reconfigure(quickly) }},
+		}, undo: func(s *scene) {
+			reapplied(s)
+			s.agent.Reconfigure(quickly)
+		}},
 		{kind: shown.ConfigurationNotInForce, do: func(s *scene) { s.agent.Reconfigure(quickly + "heartbeat: 4m\n") }, undo: func(s *scene) { s.agent.Reconfigure(quickly) }},
 		{kind: shown.PolicyMissing, do: removed(policies, "taintlet-events")},
 		{kind: shown.PolicyNotInForce, do: removed(bindings, "taintlet-nodes")},

@@ -64,7 +64,8 @@ type Installation struct {
 	Policies map[string]*admissionv1.ValidatingAdmissionPolicy
 	Bindings map[string]*admissionv1.ValidatingAdmissionPolicyBinding
 	Slots    []*coordinationv1.Lease
-	Events   []*corev1.Event
+	// Events are those of agents that refused a configuration.
+	Events []*corev1.Event
 	// PodEvents are those of kubelets about probes of agents that failed, and Refused those
 	// of the controller of the DaemonSet about pods that it was not allowed to create.
 	PodEvents, Refused []*corev1.Event
@@ -215,7 +216,7 @@ func (c *Client) readEvents(ctx context.Context, i *Installation) (err error) {
 		of               *[]*corev1.Event
 		namespace, which string
 	}{
-		{&i.Events, metav1.NamespaceDefault, "involvedObject.kind=Node,source=" + Account},
+		{&i.Events, metav1.NamespaceDefault, "involvedObject.kind=Node,reason=ConfigurationRefused,source=" + Account},
 		{&i.PodEvents, i.Namespace, "involvedObject.kind=Pod,reason=Unhealthy"},
 		{&i.Refused, i.Namespace, "involvedObject.kind=DaemonSet,reason=FailedCreate"},
 	} {
@@ -353,22 +354,6 @@ func Names(pods []*corev1.Pod) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// IsOver reports whether the agent that wrote an Event about its Node has ended: each of the
-// Node's agents started later. pods are all of them; none: nobody can tell.
-func IsOver(e *corev1.Event, pods []*corev1.Pod) bool {
-	isOver := false
-	for _, pod := range pods {
-		if pod.Spec.NodeName == e.InvolvedObject.Name {
-			c := AgentStatus(pod)
-			isOver = c != nil && c.State.Running != nil && c.State.Running.StartedAt.After(At(e))
-			if !isOver {
-				return false
-			}
-		}
-	}
-	return isOver
 }
 
 // Images returns the images of agents, and a text that counts them, such as 2 of taintlet:0.1.0.

@@ -445,21 +445,14 @@ func (f *facts) notInForce() {
 	}
 }
 
-// refused finds the agents whose newest Event about their configuration is a refusal. The end of
-// the agent that wrote it ends it too. Agents read the file up to a minute after the ConfigMap has
-// changed.
+// refused finds the agents that have refused a configuration and do not use that of the ConfigMap.
+// Agents read the file up to a minute after the ConfigMap has changed.
 func (f *facts) refused() {
-	newest := map[string]*corev1.Event{}
-	for _, e := range f.installation.Events {
-		node := e.InvolvedObject.Name
-		isOurs := e.Reason == string(ConfigurationRefused) || e.Reason == "ConfigurationReloaded"
-		if isOurs && (newest[node] == nil || !installation.At(e).Before(installation.At(newest[node]))) {
-			newest[node] = e
-		}
-	}
-	for node, e := range newest {
-		if e.Reason == string(ConfigurationRefused) && !installation.IsOver(e, f.installation.Pods) {
-			f.fail(ConfigurationRefused, node, EventsOf(node), "%s: %s", ago(f.now, installation.At(e)), e.Message)
+	i := f.installation
+	newest := config.HashOf([]byte(*cmp.Or(i.Config, new(""))))
+	for _, n := range f.nodes {
+		if said := f.newestMessage(i.Events, n.Name); said != "" && n.Config != newest {
+			f.fail(ConfigurationRefused, n.Name, EventsOf(n.Name), "%s", strings.TrimPrefix(said, ": "))
 		}
 	}
 }

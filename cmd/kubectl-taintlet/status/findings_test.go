@@ -195,9 +195,9 @@ func otherFaults() []fault {
 				configured("memory: {availablePercent: 500, debounce: {clearFactor: 0.5}}\n")(w)
 				w.i.Release = ""
 			}},
-		{ConfigurationRefused, "n2", `^1 min ago: configuration abc stays in force`, `^kubectl --namespace=default events --for=node/n2$`,
+		{ConfigurationRefused, "n2", `^configuration abc stays in force$`, `^kubectl --namespace=default events --for=node/n2$`,
 			func(w *world) {
-				w.i.Events = append(w.i.Events, event("n2", "ConfigurationReloaded", "", time.Hour), event("n2", "ConfigurationRefused", "configuration abc stays in force", time.Minute))
+				w.i.Events = append(w.i.Events, event("n2", "ConfigurationRefused", "old", 3*time.Minute), event("n2", "ConfigurationRefused", "configuration abc stays in force", time.Minute))
 			}},
 		{ConfigurationNotInForce, "", `^1 of 2 agents use configuration 8198aaaaaaaa, newest is [0-9a-f]{12}$`, `^kubectl taintlet check --wait --namespace=taintlet-system$`,
 			func(w *world) {
@@ -295,16 +295,13 @@ func TestUnreadPartsAreNotJudged(t *testing.T) {
 	}
 }
 
-// What is over is no Finding: a refusal before the configuration that is in force or by an
-// agent that was started again since, the end of an agent long ago, a write of the status by a controller, and a
+// What is over is no Finding: a refusal by an agent that uses the configuration of the ConfigMap, the end of an agent long ago, a write of the status by a controller, and a
 // pod that is being replaced.
 func TestWhatIsOver(t *testing.T) {
 	f := healthy(t)
 	i := f.installation
-	i.Events = append(i.Events,
-		event("n1", "ConfigurationRefused", "old", 2*time.Minute), event("n1", "ConfigurationReloaded", "", time.Minute),
-		event("n2", "ConfigurationRefused", "of the agent before", time.Minute))
-	i.Pods[1].Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-30 * time.Second))}
+	i.Events = append(i.Events, event("n1", "ConfigurationRefused", "old", time.Minute))
+	f.nodes[0].Config = config.HashOf([]byte(*i.Config))
 	ends(i.Pods[0], corev1.ContainerStateTerminated{Reason: "OOMKilled"}, 1)
 	i.Pods[0].Status.ContainerStatuses[0].LastTerminationState.Terminated.FinishedAt = metav1.NewTime(now.Add(-2 * time.Hour))
 	i.Policies["taintlet-nodes"].ManagedFields = append(i.Policies["taintlet-nodes"].ManagedFields, edited("f:status"))
