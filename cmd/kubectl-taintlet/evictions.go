@@ -108,7 +108,7 @@ func foretell(ctx context.Context, cfg *config.Config, client *installation.Clie
 	}
 	var selectors []string
 	if len(names) == 0 {
-		selectors, err = []string{""}, client.EachNode(ctx, add)
+		selectors, err = []string{""}, client.EachNode(ctx, metav1.ListOptions{}, add)
 	}
 	for _, name := range names {
 		node, err := client.Node(ctx, name) // one that does not exist would have no pods

@@ -37,16 +37,16 @@ func (s *scene) checkSigns(context.Context) (Line, error) {
 }
 
 func (s *scene) checkService(ctx context.Context) (Line, error) {
-	service, err := s.me.CoreV1().Services(s.namespace).Get(ctx, account, metav1.GetOptions{})
+	service, err := s.me.CoreV1().Services(s.Namespace).Get(ctx, account, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return line(Failed, "the Service %s is missing in namespace %s", account, s.namespace), nil
+		return line(Failed, "the Service %s is missing in namespace %s", account, s.Namespace), nil
 	case err != nil:
 		return Line{}, err
 	case service.Spec.ClusterIP != corev1.ClusterIPNone:
 		return line(Warning, "the Service %s has the address %s: it must be headless", account, service.Spec.ClusterIP), nil
 	}
-	ready, _, err := s.endpoints(ctx, s.namespace, discoveryv1.LabelServiceName+"="+account)
+	ready, _, err := s.endpoints(ctx, s.Namespace, discoveryv1.LabelServiceName+"="+account)
 	if err != nil {
 		return Line{}, err
 	}
@@ -79,7 +79,7 @@ func (s *scene) endpoints(ctx context.Context, namespace, selector string) (pods
 // checkDNSPods names the pods that class pods connects to. Without them nothing tells
 // that the overlay of a host is broken.
 func (s *scene) checkDNSPods(ctx context.Context) (Line, error) {
-	where := s.installation.DNSPods()
+	where := s.fleet.Installation.DNSPods()
 	for _, selector := range where.Selectors() {
 		pods, services, err := s.endpoints(ctx, where.Namespace, selector)
 		if err != nil {

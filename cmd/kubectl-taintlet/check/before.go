@@ -45,7 +45,7 @@ func (s *scene) checkNodes(context.Context) (Line, error) {
 // grant only permissions that it has. Kinds that the API server does not serve are those of
 // keep.yaml, which another check reports.
 func (s *scene) checkCreatable(ctx context.Context) (Line, error) {
-	objects, err := installation.Manifests(s.namespace)
+	objects, err := installation.Manifests(s.Namespace)
 	groups, errGroups := restmapper.GetAPIGroupResources(s.me.Discovery())
 	if err = errors.Join(err, errGroups); err != nil {
 		return Line{}, err
@@ -78,26 +78,26 @@ func (s *scene) checkCreatable(ctx context.Context) (Line, error) {
 }
 
 func (s *scene) checkNamespace(ctx context.Context) (Line, error) {
-	namespace, err := s.me.CoreV1().Namespaces().Get(ctx, s.namespace, metav1.GetOptions{})
+	namespace, err := s.me.CoreV1().Namespaces().Get(ctx, s.Namespace, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return line(OK, "the namespace %s does not exist yet: create it as documented", s.namespace), nil
+		return line(OK, "the namespace %s does not exist yet: create it as documented", s.Namespace), nil
 	case err != nil:
 		return Line{}, err
 	case namespace.DeletionTimestamp != nil:
-		return line(Failed, "the namespace %s is being deleted", s.namespace).but("wait until it is gone; a finalizer may keep it"), nil
+		return line(Failed, "the namespace %s is being deleted", s.Namespace).but("wait until it is gone; a finalizer may keep it"), nil
 	}
-	pod, err := podLikeOurs(s.namespace)
+	pod, err := podLikeOurs(s.Namespace)
 	if err == nil {
-		_, err = s.me.CoreV1().Pods(s.namespace).Create(ctx, pod, tryCreate(tellsWhoAsks))
+		_, err = s.me.CoreV1().Pods(s.Namespace).Create(ctx, pod, tryCreate(tellsWhoAsks))
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		return line(Failed, "the namespace %s refuses the agents' pods: %v", s.namespace, err), nil
+		return line(Failed, "the namespace %s refuses the agents' pods: %v", s.Namespace, err), nil
 	case err != nil:
 		return Line{}, err
 	}
-	return line(OK, "the namespace %s accepts pods with hostNetwork and hostPID", s.namespace), nil
+	return line(OK, "the namespace %s accepts pods with hostNetwork and hostPID", s.Namespace), nil
 }
 
 // podLikeOurs is a pod of the DaemonSet, but for its account: that is not there yet.
@@ -140,8 +140,8 @@ func (s *scene) checkPort(ctx context.Context) (Line, error) {
 	key, value, _ := strings.Cut(installation.Label, "=")
 	options := metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"}
 	err := installation.Each(ctx, s.me.CoreV1().Pods(metav1.NamespaceAll).List, options, func(pod *corev1.Pod) {
-		isAgent := pod.Namespace == s.namespace && pod.Labels[key] == value
-		if !isAgent && declares(pod, s.port) {
+		isAgent := pod.Namespace == s.Namespace && pod.Labels[key] == value
+		if !isAgent && declares(pod, s.Port) {
 			taken = append(taken, fmt.Sprintf("%s/%s (%s)", pod.Namespace, pod.Name, cmp.Or(pod.Spec.NodeName, "on no Node yet")))
 		}
 	})
@@ -150,7 +150,7 @@ func (s *scene) checkPort(ctx context.Context) (Line, error) {
 	case err != nil:
 		return Line{}, err
 	case len(taken) > 0:
-		return line(Failed, "pods declare port %d of their hosts: %s", s.port, terminal.Listed(taken)), nil
+		return line(Failed, "pods declare port %d of their hosts: %s", s.Port, terminal.Listed(taken)), nil
 	}
-	return line(OK, "no pod declares port %d of its host", s.port), nil
+	return line(OK, "no pod declares port %d of its host", s.Port), nil
 }

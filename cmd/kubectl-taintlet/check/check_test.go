@@ -90,8 +90,8 @@ func TestOldKernels(t *testing.T) {
 // DaemonSet says: its Node may be a container.
 func TestAgentsSayInWhichNamespaceTheyAre(t *testing.T) {
 	node := &taints.Node{Name: "n1", Conditions: []taints.NodeCondition{{Type: "HostPIDPressure", Status: taints.ConditionFalse, Message: "used 1 of 9; kernel.pid_max is not believed: this is not the host's PID namespace"}}}
-	s := &scene{said: map[string][]string{}}
-	s.add(node, config.Default().Policy())
+	s := &scene{fleet: status.NewFleet(status.Options{}), said: map[string][]string{}}
+	s.add(node)
 	if got := named("host-pid").answer(t.Context(), s); got.Severity != Warning || !strings.HasSuffix(got.Text, ": n1") {
 		t.Errorf("%+v", got)
 	}
@@ -121,7 +121,7 @@ func TestChecksWithoutAnAnswer(t *testing.T) {
 
 // Of policies that could not be read nobody says that they are not installed.
 func TestUnreadPoliciesAreNotMissing(t *testing.T) {
-	s := &scene{installation: &installation.Installation{}, report: status.Report{Unread: []installation.Unread{{Part: installation.PartPolicies}}}}
+	s := &scene{fleet: &status.Fleet{Installation: &installation.Installation{}}, report: status.Report{Unread: []installation.Unread{{Part: installation.PartPolicies}}}}
 	if got := named("keep-objects").answer(t.Context(), s); got.Severity != Skipped {
 		t.Errorf("%+v", got)
 	}
@@ -160,11 +160,11 @@ func TestValuesAreNoRulesOfTheirOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line, err := (&scene{inUse: cfg}).checkConfiguration(t.Context())
+	line, err := (&scene{fleet: &status.Fleet{InUse: cfg}}).checkConfiguration(t.Context())
 	if want := "the configuration is valid: 4 rules for Degraded, 0 for Critical"; err != nil || line.Text != want {
 		t.Errorf("%q, %v; want %q", line.Text, err, want)
 	}
-	if pairs := (&scene{inUse: cfg}).ownTolerated(true); len(pairs) != 1 {
+	if pairs := (&scene{fleet: &status.Fleet{InUse: cfg}}).ownTolerated(true); len(pairs) != 1 {
 		t.Errorf("DaemonSets have to tolerate %v", pairs)
 	}
 }
@@ -178,8 +178,8 @@ func TestRulesOfOverridesAreTried(t *testing.T) {
 		t.Fatal(err)
 	}
 	for pool, want := range map[string]bool{"db": true, "web": false} {
-		s := &scene{inUse: cfg, overridden: map[*config.Config]bool{}, said: map[string][]string{}}
-		s.add(&taints.Node{Name: "n1", Labels: map[string]string{"pool": pool}}, cfg.Policy())
+		s := &scene{fleet: &status.Fleet{InUse: cfg, Policy: cfg.Policy()}, overridden: map[*config.Config]bool{}, said: map[string][]string{}}
+		s.add(&taints.Node{Name: "n1", Labels: map[string]string{"pool": pool}})
 		isTried := slices.ContainsFunc(s.configs(), func(c *config.Config) bool {
 			_, isWanted := wantedBy(c)[taints.Pair{Key: "example.com/pool", Effect: taints.NoSchedule}]
 			return isWanted

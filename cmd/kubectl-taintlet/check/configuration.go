@@ -26,7 +26,7 @@ import (
 // checkConfiguration says how many taints the configuration asks for.
 func (s *scene) checkConfiguration(context.Context) (Line, error) {
 	count := map[probes.Level]int{}
-	for _, rule := range s.inUse.Policy().Rules {
+	for _, rule := range s.fleet.InUse.Policy().Rules {
 		if !rule.IsGraver() {
 			count[rule.Level]++
 		}
@@ -46,7 +46,7 @@ func (s *scene) unusedOverrides(context.Context) (unused []string, err error) {
 		place, _, _ := strings.Cut(cfg.Override, " ")
 		used[place] = true
 	}
-	for i, override := range s.inUse.Overrides {
+	for i, override := range s.fleet.InUse.Overrides {
 		if place := fmt.Sprintf("overrides[%d]", i); !used[place] {
 			selector, _ := override["nodeSelector"].(map[string]any)
 			labels := make([]string, 0, len(selector))
@@ -62,7 +62,7 @@ func (s *scene) unusedOverrides(context.Context) (unused []string, err error) {
 // configs are the configuration, and then those of the overrides that apply to a Node.
 func (s *scene) configs() []*config.Config {
 	others := slices.SortedFunc(maps.Keys(s.overridden), func(a, b *config.Config) int { return strings.Compare(a.Override, b.Override) })
-	return append([]*config.Config{s.inUse}, others...)
+	return append([]*config.Config{s.fleet.InUse}, others...)
 }
 
 func (s *scene) rules() (all []decide.Rule) {
@@ -76,7 +76,7 @@ func (s *scene) checkSlots(context.Context) (Line, error) {
 	if !slices.ContainsFunc(s.rules(), func(r decide.Rule) bool { return r.Level == probes.Critical }) {
 		return line(OK, "eviction is off: no rule for level Critical"), nil
 	}
-	return line(OK, "eviction is on: at most %s at the same time", terminal.Count(s.inUse.Eviction.Slots, "Node")), nil
+	return line(OK, "eviction is on: at most %s at the same time", terminal.Count(s.fleet.InUse.Eviction.Slots, "Node")), nil
 }
 
 // checkRulesAllowed tries, as an agent, to set all taints that the configuration asks
@@ -125,7 +125,7 @@ func (s *scene) trySet(ctx context.Context, name string, wanted map[taints.Pair]
 			after = append(after, taint)
 		}
 	}
-	agent, err := s.as(s.namespace, account, name)
+	agent, err := s.as(s.Namespace, account, name)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (s *scene) checkDaemonSets(ctx context.Context) (Line, error) {
 		return Line{}, err
 	}
 	var keys, names []string
-	for _, pair := range s.ownTolerated(s.installation.HasKeep()) {
+	for _, pair := range s.ownTolerated(s.fleet.Installation.HasKeep()) {
 		keys = append(keys, pair.Key)
 		for _, d := range all {
 			if name := d.Namespace + "/" + d.Name; !tolerates(d.Spec.Template.Spec.Tolerations, pair) && !slices.Contains(names, name) {
@@ -162,13 +162,13 @@ func (s *scene) checkDaemonSets(ctx context.Context) (Line, error) {
 // DaemonSet tolerates by its own template only (AddOrUpdateDaemonPodTolerations in
 // pkg/controller/daemon/util/daemonset_util.go, Kubernetes 1.36).
 func (s *scene) ownTolerated(kept bool) (pairs []taints.Pair) {
-	facts := taints.Facts{KeepPolicy: kept, StandInPrefix: s.inUse.KeyPrefix}
+	facts := taints.Facts{KeepPolicy: kept, StandInPrefix: s.fleet.InUse.KeyPrefix}
 	for _, rule := range s.rules() {
 		if via, pair := taints.Resolve(rule.Taint.Pair(), facts); via != taints.Kept && pair.Effect == taints.NoSchedule && !slices.Contains(pairs, pair) {
 			pairs = append(pairs, pair)
 		}
 	}
-	if key := s.inUse.Startup.Taint; key != "" {
+	if key := s.fleet.InUse.Startup.Taint; key != "" {
 		pairs = append(pairs, taints.Pair{Key: key, Effect: taints.NoSchedule})
 	}
 	return pairs

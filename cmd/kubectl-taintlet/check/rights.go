@@ -32,7 +32,7 @@ func excessive() []installation.Permission {
 }
 
 func (s *scene) exceeding(ctx context.Context) (allowed []string, err error) {
-	allowed, _, err = s.me.Review(ctx, s.namespace, excessive())
+	allowed, _, err = s.me.Review(ctx, s.Namespace, excessive())
 	return allowed, err
 }
 
@@ -45,7 +45,7 @@ const (
 // checkRefused tries, as an agent, a write that each of the policies has to refuse.
 func (s *scene) checkRefused(ctx context.Context) (Line, error) {
 	name := s.names[0]
-	agent, err := s.as(s.namespace, account, name)
+	agent, err := s.as(s.Namespace, account, name)
 	if err != nil {
 		return Line{}, err
 	}
@@ -67,10 +67,10 @@ func (s *scene) checkRefused(ctx context.Context) (Line, error) {
 			return err
 		}},
 		{"taintlet-leases", "an agent's claim of a slot for another Node", func() error {
-			lease, err := s.me.CoordinationV1().Leases(s.namespace).Get(ctx, apiserver.SlotPrefix+"0", metav1.GetOptions{})
+			lease, err := s.me.CoordinationV1().Leases(s.Namespace).Get(ctx, apiserver.SlotPrefix+"0", metav1.GetOptions{})
 			if err == nil {
 				lease.Spec.HolderIdentity = new(name + "-other")
-				_, err = agent.CoordinationV1().Leases(s.namespace).Update(ctx, lease, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: account})
+				_, err = agent.CoordinationV1().Leases(s.Namespace).Update(ctx, lease, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: account})
 			}
 			return err
 		}},
@@ -93,10 +93,10 @@ func (s *scene) checkRefused(ctx context.Context) (Line, error) {
 }
 
 func (s *scene) checkKeepObjects(context.Context) (Line, error) {
-	if s.installation.Served[installation.MutatingPolicies].Empty() {
+	if s.fleet.Installation.Served[installation.MutatingPolicies].Empty() {
 		return line(OK, "stand-ins are used: this API server does not serve MutatingAdmissionPolicy, which deploy/keep.yaml needs"), nil
 	}
-	if !s.installation.HasKeep() {
+	if !s.fleet.Installation.HasKeep() {
 		return line(Warning, "deploy/keep.yaml is not installed"), nil
 	}
 	return line(OK, "deploy/keep.yaml is installed"), nil
@@ -106,7 +106,7 @@ func (s *scene) checkKeepObjects(context.Context) (Line, error) {
 // node-lifecycle-controller. Without the permission for that, it reports what the agents have
 // noticed.
 func (s *scene) checkKeepEffect(ctx context.Context) (Line, error) {
-	if s.installation.Knows(installation.PartPolicies) && !s.installation.HasKeep() {
+	if s.fleet.Installation.Knows(installation.PartPolicies) && !s.fleet.Installation.HasKeep() {
 		return Line{}, untold("it is not installed")
 	}
 	noticed := slices.IndexFunc(s.report.Findings, func(p status.Finding) bool { return p.Code == status.KeepPolicyFails })
@@ -158,9 +158,9 @@ func tryCreate(manager string) metav1.CreateOptions {
 func serves(resource string, served, not Line) func(*scene, context.Context) (Line, error) {
 	return func(s *scene, _ context.Context) (Line, error) {
 		switch {
-		case s.installation.Served == nil:
+		case s.fleet.Installation.Served == nil:
 			return Line{}, untold("the API server does not list the resources that it serves")
-		case s.installation.Served[resource].Empty():
+		case s.fleet.Installation.Served[resource].Empty():
 			return not, nil
 		}
 		return served, nil

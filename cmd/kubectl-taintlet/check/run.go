@@ -61,6 +61,9 @@ Exit code 3: a check failed. Exit code 1: the API server does not answer or refu
 			if o.Port < 1 || o.Port > 65535 {
 				return command.Usagef("--port %d: must be between 1 and 65535", o.Port)
 			}
+			if cluster.Namespace == "" {
+				return command.Usagef("--namespace: specify the namespace of the agents")
+			}
 			if o.Config, err = cluster.RestConfig(); err != nil {
 				return err
 			}
@@ -188,7 +191,7 @@ func (c check) hindered(s *scene) error {
 		return untold(s.readErr.Error())
 	case unread >= 0:
 		return untold(c.part + " could not be read: " + s.report.Unread[unread].Why)
-	case c.ofConfig && s.inUse == nil:
+	case c.ofConfig && s.fleet.InUse == nil:
 		return untold("the configuration is not known")
 	case c.ofAgents && s.report.Summary.Agents == 0:
 		return untold("there are no agents")
@@ -266,21 +269,17 @@ const (
 
 // scene is the data that the checks share, read before the first check.
 type scene struct {
-	config    *rest.Config
-	me        *installation.Client
-	namespace string
-	port      int // of the hosts, where the agents listen
+	Options
+	me *installation.Client
 
 	version    string
 	versionErr error
 
 	// readErr says why the Nodes and what is installed could not be read.
-	readErr      error
-	names        []string
-	report       status.Report
-	installation *installation.Installation
-	// inUse is the configuration that the agents use; nil: it is not known.
-	inUse *config.Config
+	readErr error
+	names   []string
+	fleet   *status.Fleet
+	report  status.Report
 	// untainted is a Node without the taint with which the policy that keeps taints is tried;
 	// empty: none.
 	untainted string
@@ -295,11 +294,13 @@ func newScene(ctx context.Context, o Options) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{config: o.Config, me: me, namespace: o.Namespace, port: cmp.Or(o.Port, installation.DefaultPort), overridden: map[*config.Config]bool{}, said: map[string][]string{}}
+	o.Port = cmp.Or(o.Port, installation.DefaultPort)
+	s := &scene{Options: o, me: me, overridden: map[*config.Config]bool{}, said: map[string][]string{}}
+	s.fleet = status.NewFleet(status.Options{Version: o.Version, Namespace: o.Namespace})
 	if err := s.reach(ctx); err != nil {
 		return nil, err
 	}
-	s.readErr = s.read(ctx, o.Version)
+	s.readErr = s.read(ctx)
 	return s, ctx.Err()
 }
 
@@ -313,9 +314,9 @@ func (s *scene) reach(ctx context.Context) error {
 	var answered apierrors.APIStatus
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("the API server %s does not accept your credentials: %w", s.config.Host, err)
+		return fmt.Errorf("the API server %s does not accept your credentials: %w", s.Config.Host, err)
 	case err != nil && !errors.As(err, &answered):
-		return fmt.Errorf("the API server %s does not answer: %w", s.config.Host, err)
+		return fmt.Errorf("the API server %s does not answer: %w", s.Config.Host, err)
 	}
 	s.versionErr = err
 	return nil
@@ -324,7 +325,7 @@ func (s *scene) reach(ctx context.Context) error {
 // as returns a client that impersonates an account, with the token of a pod on that Node; empty:
 // of no pod.
 func (s *scene) as(namespace, account, node string) (*installation.Client, error) {
-	config := rest.CopyConfig(s.config)
+	config := rest.CopyConfig(s.Config)
 	config.Impersonate = installation.User(namespace, account)
 	if node != "" {
 		config.Impersonate.Extra = map[string][]string{nodeExtra: {node}}
@@ -350,43 +351,30 @@ func tryPatch(ctx context.Context, as *installation.Client, manager, node string
 // errNoNodes says that a check needs Nodes.
 var errNoNodes = errors.New("the cluster has no Nodes")
 
-func (s *scene) read(ctx context.Context, program string) error {
-	i, err := s.me.Read(ctx, s.namespace)
-	if err != nil {
+func (s *scene) read(ctx context.Context) error {
+	if err := s.fleet.Read(ctx, s.me, s.add); err != nil {
 		return err
 	}
-	s.installation = i
-	s.inUse, _ = i.Configuration() // what is wrong with it is a Finding
-	policy := cmp.Or(s.inUse, config.Default()).Policy()
-	fleet := status.NewFleet(status.Options{Version: program})
-	fleet.SetInstallation(i)
-	err = s.me.EachNode(ctx, func(node *taints.Node) {
-		fleet.Add(node)
-		s.add(node, policy)
-	})
-	switch {
-	case err != nil:
-		return err
-	case len(s.names) == 0:
+	if len(s.names) == 0 {
 		return errNoNodes
 	}
-	s.report = fleet.Report(s.me.Now())
+	s.report = s.fleet.Report(s.me.Now())
 	return nil
 }
 
-func (s *scene) add(node *taints.Node, policy *decide.Policy) {
+func (s *scene) add(node *taints.Node) {
 	name := strings.Clone(node.Name)
 	s.names = append(s.names, name)
 	say := func(check, format string, args ...any) {
 		s.said[check] = append(s.said[check], name+fmt.Sprintf(format, args...))
 	}
-	if s.inUse != nil && s.inUse.For(node.Labels) != s.inUse {
-		s.overridden[s.inUse.For(node.Labels)] = true
+	if s.fleet.InUse != nil && s.fleet.InUse.For(node.Labels) != s.fleet.InUse {
+		s.overridden[s.fleet.InUse.For(node.Labels)] = true
 	}
 	if node.OS == "linux" && isOldKernel(node.Kernel) {
 		say("kernel", " (%s)", node.Kernel)
 	}
-	for _, condition := range policy.Conditions {
+	for _, condition := range s.fleet.Policy.Conditions {
 		ours := node.Condition(decide.ConditionType(condition.Name))
 		if ours == nil {
 			continue
@@ -423,7 +411,7 @@ func mayNotImpersonate(err error) bool {
 }
 
 func (s *scene) agents() (*appsv1.DaemonSet, error) {
-	for _, d := range s.installation.DaemonSets {
+	for _, d := range s.fleet.Installation.DaemonSets {
 		if d.Name == account {
 			return d, nil
 		}

@@ -96,7 +96,7 @@ func CompleteNodes(cluster *command.Cluster) cobra.CompletionFunc {
 		defer cancel()
 		client, err := Connect(cluster)
 		if err == nil {
-			err = client.EachNode(ctx, func(node *taints.Node) {
+			err = client.EachNode(ctx, metav1.ListOptions{}, func(node *taints.Node) {
 				if strings.HasPrefix(node.Name, typed) && !slices.Contains(args, node.Name) {
 					names = append(names, terminal.Clean(node.Name, 2*validation.DNS1123SubdomainMaxLength))
 				}
@@ -167,9 +167,9 @@ func List[T, L runtime.Object](ctx context.Context, list func(context.Context, m
 	return all, err
 }
 
-// EachNode calls do with each Node.
-func (c *Client) EachNode(ctx context.Context, do func(*taints.Node)) error {
-	err := Each(ctx, c.CoreV1().Nodes().List, metav1.ListOptions{}, func(node *corev1.Node) { do(apiserver.NodeOf(node)) })
+// EachNode calls do with each Node that the options choose.
+func (c *Client) EachNode(ctx context.Context, options metav1.ListOptions, do func(*taints.Node)) error {
+	err := Each(ctx, c.CoreV1().Nodes().List, options, func(node *corev1.Node) { do(apiserver.NodeOf(node)) })
 	if err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}

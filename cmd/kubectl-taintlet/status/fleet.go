@@ -2,6 +2,7 @@ package status
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +11,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
@@ -23,25 +23,52 @@ import (
 // Fleet is what is known of all Nodes, for some Options. It keeps rows and no Node, and of a Node that
 // is healthy its name and the last sign of its agent.
 type Fleet struct {
-	o Options
-	// config is the configuration of the agents, or the built-in one where it is not known.
-	config       *config.Config
-	policy       *decide.Policy
-	nodes        map[string]Node
-	installation *installation.Installation
+	// Installation is what is installed; nil: nobody asked.
+	Installation *installation.Installation
+	// InUse is the configuration of the agents; nil: it is not known. Policy is its policy, or that
+	// of the built-in configuration.
+	InUse  *config.Config
+	Policy *decide.Policy
+
+	o     Options
+	nodes map[string]Node
 }
 
 // NewFleet returns a Fleet without Nodes.
 func NewFleet(o Options) *Fleet {
-	return &Fleet{o: o, policy: config.Default().Policy(), nodes: map[string]Node{}, config: config.Default()}
+	return &Fleet{o: o, Policy: config.Default().Policy(), nodes: map[string]Node{}}
+}
+
+// Read reads what is installed, and the Nodes, which have the conditions of the configuration. It calls
+// also with each Node.
+func (f *Fleet) Read(ctx context.Context, client *installation.Client, also func(*taints.Node)) error {
+	if f.o.Namespace != "" {
+		i, err := client.Read(ctx, f.o.Namespace)
+		if err != nil {
+			return err
+		}
+		f.SetInstallation(i)
+	}
+	add := func(node *taints.Node) {
+		f.Add(node)
+		also(node)
+	}
+	if len(f.o.Nodes) == 0 {
+		return client.EachNode(ctx, metav1.ListOptions{LabelSelector: f.o.Selector}, add)
+	}
+	for _, name := range f.o.Nodes {
+		node, err := client.Node(ctx, name)
+		if err != nil {
+			return err
+		}
+		add(node)
+	}
+	return nil
 }
 
 // Add takes in a Node as it is now.
 func (f *Fleet) Add(node *taints.Node) {
-	if f.o.Selector != nil && !f.o.Selector.Matches(labels.Set(node.Labels)) {
-		return
-	}
-	n := read(node, f.policy)
+	n := read(node, f.Policy)
 	if len(f.o.Nodes) == 0 { // what is not shown does not stay in memory
 		n.Conditions, n.ForeignTaints, n.ForeignConditions = slices.DeleteFunc(n.Conditions, Condition.isHealthy), nil, nil
 		if len(n.Conditions) == 0 {
@@ -54,11 +81,11 @@ func (f *Fleet) Add(node *taints.Node) {
 // Report describes the state of the Fleet at that time.
 func (f *Fleet) Report(now time.Time) Report {
 	r := Report{TypeMeta: metav1.TypeMeta{APIVersion: config.APIVersion, Kind: Kind}, Time: now.UTC().Truncate(time.Second), Nodes: []Node{}, Summary: Summary{States: map[State]int{Healthy: 0, Tainted: 0, Degraded: 0, Unknown: 0, Silent: 0, Down: 0, NoAgent: 0}}}
-	i := cmp.Or(f.installation, &installation.Installation{})
+	i := cmp.Or(f.Installation, &installation.Installation{})
 	pods := installation.PodsByNode(i.Pods)
 	var known []Node
+	limit := cmp.Or(f.o.SilentAfter, f.Policy.Heartbeat*5/2)
 	for name, n := range f.nodes {
-		limit := cmp.Or(f.o.SilentAfter, f.config.Heartbeat.Duration*5/2)
 		n.isSilent, n.asked = limit > 0 && (n.LastSign == nil || now.Sub(*n.LastSign) > limit), len(f.o.Nodes) > 0
 		n.State = f.stateAt(n, pods[name])
 		r.Summary.count(n, now)
@@ -78,8 +105,8 @@ func (f *Fleet) Report(now time.Time) Report {
 			r.Nodes = append(r.Nodes, n)
 		}
 	}
-	r.Unread, r.Installed, r.Findings = slices.Clone(i.Unread), f.installed(i, now), find(facts{installation: f.installation, nodes: known, now: now, version: f.o.Version})
-	if len(f.o.Nodes) > 0 || f.o.Selector != nil {
+	r.Unread, r.Installed, r.Findings = slices.Clone(i.Unread), f.installed(i, now), find(facts{installation: f.Installation, nodes: known, now: now, version: f.o.Version})
+	if len(f.o.Nodes) > 0 || f.o.Selector != "" {
 		r.Findings = slices.DeleteFunc(r.Findings, func(p Finding) bool { return p.Node != "" && f.nodes[p.Node].Name == "" })
 	}
 	slices.SortFunc(r.Nodes, func(a, b Node) int { return cmp.Or(a.urgency()-b.urgency(), strings.Compare(a.Name, b.Name)) })
@@ -94,7 +121,7 @@ func (f *Fleet) stateAt(n Node, pods []*corev1.Pod) State {
 	})
 	switch {
 	case n.State == NoAgent:
-	case f.installation != nil && f.installation.Knows(installation.PartPods) && !isUp:
+	case f.Installation != nil && f.Installation.Knows(installation.PartPods) && !isUp:
 		return Down
 	case n.isSilent:
 		return Silent
@@ -139,9 +166,9 @@ func (n Node) urgency() int {
 // SetInstallation takes in the present installation. Nodes that are added later have the conditions
 // of its configuration.
 func (f *Fleet) SetInstallation(i *installation.Installation) {
-	f.installation = i
-	if cfg, err := i.Configuration(); err == nil && cfg != nil && cfg.Hash != f.config.Hash {
-		f.config, f.policy = cfg, cfg.Policy()
+	f.Installation = i
+	if f.InUse, _ = i.Configuration(); f.InUse != nil { // what is wrong with it is a Finding
+		f.Policy = f.InUse.Policy()
 	}
 }
 
@@ -200,5 +227,5 @@ func (f *Fleet) cooldownUntil(holder string) time.Time {
 	if n.evicts || slices.ContainsFunc(n.Conditions, func(c Condition) bool { return c.Level == probes.Critical }) {
 		return time.Time{}
 	}
-	return n.specWrittenAt.Add(f.config.Eviction.Cooldown.Duration).UTC()
+	return n.specWrittenAt.Add(cmp.Or(f.InUse, config.Default()).Eviction.Cooldown.Duration).UTC()
 }

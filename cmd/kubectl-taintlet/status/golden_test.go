@@ -199,7 +199,7 @@ func (s screenOf20) Clear() error {
 func TestProblemsOfAFleet(t *testing.T) {
 	all, now := incident(t)
 	names := []string{"well", "silent", "bad-memory"}
-	i := all.installation
+	i := all.Installation
 	i.Pods = slices.DeleteFunc(i.Pods, func(p *corev1.Pod) bool { return !slices.Contains(names, p.Spec.NodeName) })
 	i.DaemonSets[0].Status.DesiredNumberScheduled, i.DaemonSets[0].Status.CurrentNumberScheduled, i.DaemonSets[0].Status.NumberReady = 3, 3, 2
 	i.Pods[0].Status.ContainerStatuses[0].RestartCount = 1

@@ -21,6 +21,7 @@ import (
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes/consumers"
+	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/pace"
 )
 
@@ -29,7 +30,6 @@ func Verb() *cobra.Command {
 	var o Options
 	var cluster command.Cluster
 	var timeout time.Duration
-	var selector string
 	c := &cobra.Command{
 		Use: "status [NODE…]", Short: "Show which Nodes are not healthy and which agents do not run",
 		Long: `Show which Nodes are not healthy and which agents do not run.
@@ -55,7 +55,7 @@ Exit code 3: an agent is silent or down, a condition is not OK, a finding is a f
   kubectl taintlet status -l topology.kubernetes.io/zone=a -o name | xargs kubectl cordon`,
 		Args: command.NodeNames,
 		RunE: func(c *cobra.Command, args []string) (err error) {
-			if err := checkStatus(&o, args, selector); err != nil {
+			if err := o.check(args); err != nil {
 				return err
 			}
 			if o.Config, err = cluster.RestConfig(); err != nil {
@@ -75,7 +75,7 @@ Exit code 3: an agent is silent or down, a condition is not OK, a finding is a f
 	c.ValidArgsFunction = installation.CompleteNodes(&cluster)
 	flags := c.Flags()
 	addStatusFlags(c, &o)
-	flags.StringVarP(&selector, "selector", "l", "", "show only Nodes with these `labels`, as in kubectl")
+	flags.StringVarP(&o.Selector, "selector", "l", "", "show only Nodes with these `labels`, as in kubectl")
 	flags.DurationVar(&timeout, "timeout", 0, "how long to wait with --wait (default: no limit)")
 	cluster.Add(flags)
 	return c
@@ -90,16 +90,15 @@ func addStatusFlags(c *cobra.Command, o *Options) {
 	flags.DurationVar(&o.SilentAfter, "silent-after", 0, "how long after its last write an agent is silent (default: two and a half heartbeats)")
 }
 
-func checkStatus(o *Options, nodes []string, selector string) (err error) {
+// check finds flags that exclude each other.
+func (o *Options) check(nodes []string) error {
 	switch {
 	case o.Watch && o.Wait:
 		return command.Usagef("--watch and --wait exclude each other")
-	case selector != "" && len(nodes) > 0:
+	case o.Selector != "" && len(nodes) > 0:
 		return command.Usagef("--selector and names of Nodes exclude each other")
-	case selector == "":
-		return nil
 	}
-	if o.Selector, err = labels.Parse(selector); err != nil {
+	if _, err := labels.Parse(o.Selector); err != nil {
 		return command.Usagef("--selector: %w", err)
 	}
 	return nil
@@ -121,8 +120,8 @@ type Options struct {
 	Output string
 	// Nodes are shown in full; empty: of all Nodes what is not healthy.
 	Nodes []string
-	// Selector chooses Nodes by their labels; nil: all.
-	Selector labels.Selector
+	// Selector chooses Nodes by their labels; empty: all.
+	Selector string
 	// Namespace is that of the agents, whose pods and DaemonSet are read; empty: only
 	// Nodes are read.
 	Namespace string
@@ -175,27 +174,10 @@ func Run(ctx context.Context, o Options) (isWell bool, err error) {
 	return isWell, err
 }
 
-// read reads what is installed, and the Nodes, which have the conditions of the configuration.
+// read returns the state of the fleet as it is now.
 func (o Options) read(ctx context.Context, client *installation.Client) (r Report, isWell bool, err error) {
 	fleet := NewFleet(o)
-	if o.Namespace != "" {
-		i, err := client.Read(ctx, o.Namespace)
-		if err != nil {
-			return r, false, err
-		}
-		fleet.SetInstallation(i)
-	}
-	if len(o.Nodes) == 0 {
-		err = client.EachNode(ctx, fleet.Add)
-	}
-	for _, name := range o.Nodes {
-		node, err := client.Node(ctx, name)
-		if err != nil {
-			return r, false, err
-		}
-		fleet.Add(node)
-	}
-	if err != nil {
+	if err := fleet.Read(ctx, client, func(*taints.Node) {}); err != nil {
 		return r, false, err
 	}
 	r = fleet.Report(client.Now())
