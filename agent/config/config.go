@@ -86,8 +86,7 @@ type Config struct {
 	// its labels, which nodeSelector has; empty: none.
 	Override     string `json:"-"`
 	nodeSelector map[string]string
-	// family are the file's own configuration and those that its overrides make.
-	family []*Config
+	family       []*Config // see Family
 }
 
 // Keys says which keys the default rules have: those of Kubernetes, which DaemonSets tolerate, or own

@@ -25,6 +25,9 @@ func (c *Config) For(node map[string]string) *Config {
 	return c
 }
 
+// Family returns the file's own configuration, and then those that its overrides make.
+func (c *Config) Family() []*Config { return c.family }
+
 // decodeOverrides decodes the file once more with each of its overrides, whose fields the errors name.
 func (s Schema) decodeOverrides(cfg *Config, file map[string]any) (errs field.ErrorList) {
 	at := field.NewPath("overrides")

@@ -109,11 +109,11 @@ func (o *configOptions) read(ctx context.Context, nodes []string) (heading strin
 // nil: there is none.
 func configOfAgents(ctx context.Context, client *installation.Client, namespace string) (cfg *config.Config, name string, err error) {
 	name = fmt.Sprintf("ConfigMap %s/%s", namespace, installation.Account)
-	file, _, err := client.ConfigFile(ctx, namespace)
-	if err != nil || file == nil {
+	i := &installation.Installation{Namespace: namespace}
+	if err := client.ReadConfig(ctx, i); err != nil {
 		return nil, name, err
 	}
-	if cfg, err = config.HostSchema().Decode([]byte(*file)); err != nil {
+	if cfg, err = i.Configuration(); err != nil {
 		return nil, name, fmt.Errorf("the agents refuse the %s, and keep the last valid configuration, which only they know: %w", name, err)
 	}
 	return cfg, name, nil

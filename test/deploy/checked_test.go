@@ -240,12 +240,9 @@ func (s *scene) allGreen(pre bool) string {
 }
 
 // best is the state of a line while nothing is wrong. A release without
-// MutatingAdmissionPolicy warns before an installation, and has no kept taint to try.
+// MutatingAdmissionPolicy warns before an installation.
 func (s *scene) best(line string) shown.Severity {
-	switch {
-	case !s.keeps && line == "keep-effect":
-		return check.Skipped
-	case !s.keeps && line == "mutating":
+	if !s.keeps && line == "mutating" {
 		return check.Warning
 	}
 	return check.OK

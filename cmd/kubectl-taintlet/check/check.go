@@ -176,16 +176,14 @@ func policyChecks() []check {
 			remedy: "upgrade the chart, which writes both; with kubectl or Kustomize, add the pairs and their stand-ins to the variable wantedPairs of the policy taintlet-nodes"},
 		{name: "policies-unchanged", codes: []status.Code{status.PolicyChanged}, part: installation.PartPolicies, fine: "the policies were not changed by hand", link: policyLink,
 			remedy: "apply the manifest or upgrade the chart again, and make your changes in its values"},
-		{name: "keep-objects", part: installation.PartPolicies, ask: (*scene).checkKeepObjects, link: keepLink,
-			remedy: "apply deploy/keep.yaml, or upgrade the chart; without it, stand-ins replace the well-known taints"},
-		{name: "keep-effect", whether: "whether the policy " + taints.KeepPolicyName + " works", ask: (*scene).checkKeepEffect, link: "docs/troubleshooting.md#the-policy-taintlet-keep-fails",
+		{name: "keep-effect", whether: "whether the policy " + taints.KeepPolicyName + " works", part: installation.PartPolicies, ask: (*scene).checkKeep, link: "docs/troubleshooting.md#the-policy-taintlet-keep-fails",
 			remedy: "apply deploy/keep.yaml of this release, or upgrade the chart again"},
 	}
 }
 
 func configurationChecks() []check {
 	return []check{
-		{name: "configuration", whether: "whether the configuration is valid", codes: []status.Code{status.ConfigurationMissing, status.ConfigurationInvalid, status.ConfigurationRefused}, part: installation.PartConfig, ofConfig: true, ask: (*scene).checkConfiguration, link: "docs/troubleshooting.md#the-configuration-is-refused",
+		{name: "configuration", whether: "whether the configuration is valid", codes: []status.Code{status.ConfigurationMissing, status.ConfigurationInvalid, status.ConfigurationRefused}, part: installation.PartConfig, ofConfig: true, fine: "the configuration is valid", link: "docs/troubleshooting.md#the-configuration-is-refused",
 			remedy: "correct the named field; kubectl taintlet config --config FILE checks a file. Until then the last valid configuration stays in force, and an agent that restarts exits"},
 		{name: "in-force", codes: []status.Code{status.ConfigurationNotInForce}, part: installation.PartConfig, fine: "all agents use the configuration of the ConfigMap", link: "deploy/README.md#tune",
 			remedy: "wait: the kubelet updates the agent's file about a minute after the ConfigMap. If an agent does not follow, its log contains the reason"},

@@ -2,10 +2,8 @@ package check
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,37 +21,12 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// checkConfiguration says how many taints the configuration asks for.
-func (s *scene) checkConfiguration(context.Context) (Line, error) {
-	count := map[probes.Level]int{}
-	for _, rule := range s.fleet.InUse.Policy().Rules {
-		if !rule.IsGraver() {
-			count[rule.Level]++
-		}
-	}
-	text := fmt.Sprintf("%d rules for %s, %d for %s", count[probes.Degraded], probes.Degraded, count[probes.Critical], probes.Critical)
-	if count[probes.OK] > 0 {
-		text += fmt.Sprintf(", %d early", count[probes.OK])
-	}
-	return line(OK, "the configuration is valid: %s", text), nil
-}
-
 // unusedOverrides are those that apply to no Node: its labels are others, or an earlier override has
 // them too.
 func (s *scene) unusedOverrides(context.Context) (unused []string, err error) {
-	used := map[string]bool{}
-	for cfg := range s.overridden {
-		place, _, _ := strings.Cut(cfg.Override, " ")
-		used[place] = true
-	}
-	for i, override := range s.fleet.InUse.Overrides {
-		if place := fmt.Sprintf("overrides[%d]", i); !used[place] {
-			selector, _ := override["nodeSelector"].(map[string]any)
-			labels := make([]string, 0, len(selector))
-			for _, key := range slices.Sorted(maps.Keys(selector)) {
-				labels = append(labels, fmt.Sprintf("%s: %v", key, selector[key]))
-			}
-			unused = append(unused, fmt.Sprintf("%s {%s}", place, strings.Join(labels, ", ")))
+	for _, member := range s.fleet.InUse.Family() {
+		if member.Override != "" && !s.overridden[member] {
+			unused = append(unused, member.Override)
 		}
 	}
 	return unused, nil
@@ -61,8 +34,7 @@ func (s *scene) unusedOverrides(context.Context) (unused []string, err error) {
 
 // configs are the configuration, and then those of the overrides that apply to a Node.
 func (s *scene) configs() []*config.Config {
-	others := slices.SortedFunc(maps.Keys(s.overridden), func(a, b *config.Config) int { return strings.Compare(a.Override, b.Override) })
-	return append([]*config.Config{s.fleet.InUse}, others...)
+	return slices.DeleteFunc(slices.Clone(s.fleet.InUse.Family()), func(c *config.Config) bool { return c.Override != "" && !s.overridden[c] })
 }
 
 func (s *scene) rules() (all []decide.Rule) {

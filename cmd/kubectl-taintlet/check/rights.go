@@ -92,22 +92,14 @@ func (s *scene) checkRefused(ctx context.Context) (Line, error) {
 	return line(OK, "the policies are in force: they refuse %s", strings.Join(refused, ", ")), nil
 }
 
-func (s *scene) checkKeepObjects(context.Context) (Line, error) {
-	if s.fleet.Installation.Served[installation.MutatingPolicies].Empty() {
+// checkKeep tries the policy that keeps taints before a Node has one, with a write in the name of the
+// node-lifecycle-controller. Without the permission for that, it reports what the agents have noticed.
+func (s *scene) checkKeep(ctx context.Context) (Line, error) {
+	switch {
+	case s.fleet.Installation.Served[installation.MutatingPolicies].Empty():
 		return line(OK, "stand-ins are used: this API server does not serve MutatingAdmissionPolicy, which deploy/keep.yaml needs"), nil
-	}
-	if !s.fleet.Installation.HasKeep() {
-		return line(Warning, "deploy/keep.yaml is not installed"), nil
-	}
-	return line(OK, "deploy/keep.yaml is installed"), nil
-}
-
-// checkKeepEffect tries the policy before a Node has a taint, with a write in the name of the
-// node-lifecycle-controller. Without the permission for that, it reports what the agents have
-// noticed.
-func (s *scene) checkKeepEffect(ctx context.Context) (Line, error) {
-	if s.fleet.Installation.Knows(installation.PartPolicies) && !s.fleet.Installation.HasKeep() {
-		return Line{}, untold("it is not installed")
+	case !s.fleet.Installation.HasKeep():
+		return line(Warning, "deploy/keep.yaml is not installed").but("apply deploy/keep.yaml, or upgrade the chart; without it, stand-ins replace the well-known taints"), nil
 	}
 	noticed := slices.IndexFunc(s.report.Findings, func(p status.Finding) bool { return p.Code == status.KeepPolicyFails })
 	keeps, err := s.keeps(ctx, s.untainted)

@@ -120,7 +120,7 @@ func (c *Client) Read(ctx context.Context, namespace string) (*Installation, err
 		name string
 		read func(context.Context, *Installation) error
 	}{
-		{PartDaemonSet, c.readDaemonSets}, {PartPods, c.readPods}, {PartConfig, c.readConfig},
+		{PartDaemonSet, c.readDaemonSets}, {PartPods, c.readPods}, {PartConfig, c.ReadConfig},
 		{PartPolicies, c.readPolicies}, {PartSlots, c.readSlots}, {PartEvents, c.readEvents},
 		{PartPermissions, c.readPermissions},
 	} {
@@ -159,25 +159,20 @@ func (c *Client) readPods(ctx context.Context, i *Installation) error {
 	return err
 }
 
-func (c *Client) readConfig(ctx context.Context, i *Installation) (err error) {
-	i.Config, i.Release, err = c.ConfigFile(ctx, i.Namespace)
-	return err
-}
-
-// ConfigFile returns the agents' configuration file, and the Helm release that installed it;
-// nil: there is no such file.
-func (c *Client) ConfigFile(ctx context.Context, namespace string) (text *string, release string, err error) {
-	found, err := c.CoreV1().ConfigMaps(namespace).Get(ctx, Account, metav1.GetOptions{})
+// ReadConfig reads the agents' configuration file, and the Helm release that installed it.
+func (c *Client) ReadConfig(ctx context.Context, i *Installation) error {
+	found, err := c.CoreV1().ConfigMaps(i.Namespace).Get(ctx, Account, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, "", nil
+		return nil
 	case err != nil:
-		return nil, "", fmt.Errorf("get configmap %s/%s: %w", namespace, Account, err)
+		return fmt.Errorf("get configmap %s/%s: %w", i.Namespace, Account, err)
 	}
 	if file, has := found.Data[ConfigKey]; has {
-		text = &file
+		i.Config = &file
 	}
-	return text, found.Annotations["meta.helm.sh/release-name"], nil
+	i.Release = found.Annotations["meta.helm.sh/release-name"]
+	return nil
 }
 
 func (c *Client) readPolicies(ctx context.Context, i *Installation) (err error) {
@@ -229,12 +224,7 @@ func (c *Client) readEvents(ctx context.Context, i *Installation) (err error) {
 
 // At is when an Event most recently happened.
 func At(e *corev1.Event) time.Time {
-	for _, at := range []time.Time{e.LastTimestamp.Time, e.EventTime.Time, e.FirstTimestamp.Time} {
-		if !at.IsZero() {
-			return at
-		}
-	}
-	return e.CreationTimestamp.Time
+	return cmp.Or(e.LastTimestamp.Time, e.EventTime.Time, e.FirstTimestamp.Time, e.CreationTimestamp.Time)
 }
 
 // Configuration is that of the ConfigMap; nil: there is none, or it is invalid for the reason

@@ -115,19 +115,11 @@ const maxOfACode = 5
 
 // findingLines are the Findings, each with the next command. Commands are not wrapped, so
 // that they can be copied.
-func (r Report) findingLines(f Format) []string {
-	var lines []string
-	shown, all := map[Code]int{}, map[Code]int{}
+func (r Report) findingLines(f Format) (lines []string) {
+	shown, hidden := map[Code]int{}, 0
 	for _, p := range r.Findings {
-		all[p.Code]++
-	}
-	for _, p := range r.Findings {
-		shown[p.Code]++
-		switch count := shown[p.Code]; {
-		case count == maxOfACode+1:
-			lines = append(lines, fmt.Sprintf("  and %d more %s (-o json has all)", all[p.Code]-maxOfACode, p.Code))
-			continue
-		case count > maxOfACode:
+		if shown[p.Code]++; shown[p.Code] > maxOfACode {
+			hidden++
 			continue
 		}
 		mark := map[Severity]string{Failure: "× ", Warning: "‼ "}[p.Severity]
@@ -135,6 +127,9 @@ func (r Report) findingLines(f Format) []string {
 		if p.Command != "" {
 			lines = append(lines, "    "+p.Command)
 		}
+	}
+	if hidden > 0 {
+		lines = append(lines, fmt.Sprintf("  and %s more (-o json has all)", terminal.Count(hidden, "finding")))
 	}
 	return lines
 }
