@@ -1,6 +1,6 @@
 // Package check finds out whether the installation works, or would: it asks the
 // API server, changes nothing, and says for each failure what to do and where that
-// is explained. Each file has the lines of one group.
+// is explained. reads.go has what is read, and tries.go what is tried by dry runs.
 package check
 
 import (
@@ -165,6 +165,12 @@ func clusterChecks() []check {
 			remedy: "use the plugin of the agents' release: another release can misread the configuration and the record"},
 	}
 }
+
+const (
+	policyLink   = "deploy/README.md#permissions"
+	policyRemedy = "apply the manifest or upgrade the chart again: without its policies a stolen token can change every Node"
+	keepLink     = "docs/living-with-kubernetes.md#who-owns-a-taint"
+)
 
 func policyChecks() []check {
 	return []check{

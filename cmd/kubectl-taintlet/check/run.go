@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,11 +13,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/version"
-	"k8s.io/client-go/rest"
 
 	"github.com/spf13/cobra"
+
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/decide/describe"
@@ -28,7 +26,6 @@ import (
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes/pid"
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/taints/pace"
 )
 
@@ -322,32 +319,6 @@ func (s *scene) reach(ctx context.Context) error {
 	return nil
 }
 
-// as returns a client that impersonates an account, with the token of a pod on that Node; empty:
-// of no pod.
-func (s *scene) as(namespace, account, node string) (*installation.Client, error) {
-	config := rest.CopyConfig(s.Config)
-	config.Impersonate = installation.User(namespace, account)
-	if node != "" {
-		config.Impersonate.Extra = map[string][]string{nodeExtra: {node}}
-	}
-	return installation.NewClient(config)
-}
-
-// tryPatch returns the Node that merging a patch would make. The policies let agents write
-// under no manager but their account.
-func tryPatch(ctx context.Context, as *installation.Client, manager, node string, patch any) (*taints.Node, error) {
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return nil, err
-	}
-	options := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: manager}
-	after, err := as.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, data, options)
-	if err != nil {
-		return nil, err
-	}
-	return apiserver.NodeOf(after), nil
-}
-
 // errNoNodes says that a check needs Nodes.
 var errNoNodes = errors.New("the cluster has no Nodes")
 
@@ -400,14 +371,6 @@ func (s *scene) add(node *taints.Node) {
 func isOldKernel(release string) bool {
 	found, err := version.ParseGeneric(release)
 	return err == nil && found.LessThan(version.MajorMinor(4, 20))
-}
-
-func denied(err error, policy string) bool {
-	return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+policy+"'")
-}
-
-func mayNotImpersonate(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "impersonate")
 }
 
 func (s *scene) agents() (*appsv1.DaemonSet, error) {
