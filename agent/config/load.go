@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -66,10 +67,14 @@ func (s Schema) Decode(data []byte) (*Config, error) {
 	if len(errs) == 0 {
 		return cfg, nil
 	}
-	wrong := make([]error, len(errs))
+	wrong, sections := make([]error, len(errs)), members(reflect.ValueOf(cfg).Elem())
 	for i, err := range errs {
 		chapter := err.Field[:strings.IndexAny(err.Field+".", ".[")]
-		wrong[i] = fmt.Errorf("%w (docs/configuration.md#%s)", err, strings.ToLower(chapter))
+		link := "docs/configuration.md"
+		if slices.ContainsFunc(sections, func(m member) bool { return strings.EqualFold(m.name, chapter) }) {
+			link += "#" + strings.ToLower(chapter)
+		}
+		wrong[i] = fmt.Errorf("%w (%s)", err, link)
 	}
 	return nil, shorten(errors.Join(wrong...))
 }
