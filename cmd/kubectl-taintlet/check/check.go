@@ -207,7 +207,7 @@ func configurationChecks() []check {
 }
 
 func agentChecks() []check {
-	notRunning := []status.Code{status.DaemonSetMissing, status.DaemonSetSelectsNoNode, status.AgentMissing, status.AgentPending, status.AgentNotStarted, status.AgentNotReady}
+	notRunning := []status.Code{status.DaemonSetMissing, status.DaemonSetSelectsNoNode, status.AgentMissing, status.AgentNotStarted, status.AgentNotReady}
 	return []check{
 		{name: "daemonset", whether: "whether all agents are ready", codes: notRunning, part: installation.PartPods, ask: (*scene).checkDaemonSet, link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
 			remedy: "list the pods that are not ready: kubectl get pods --all-namespaces -o wide --selector " + installation.Label},

@@ -57,7 +57,6 @@ const (
 	DaemonSetMissing        Code = "DaemonSetMissing"
 	DaemonSetSelectsNoNode  Code = "DaemonSetSelectsNoNode"
 	AgentMissing            Code = "AgentMissing"
-	AgentPending            Code = "AgentPending"
 	AgentNotStarted         Code = "AgentNotStarted"
 	AgentNotReady           Code = "AgentNotReady"
 	AgentOutOfMemory        Code = "AgentOutOfMemory"
@@ -92,7 +91,7 @@ func (c Code) dependsOn() []Code {
 	case AgentMissing:
 		return noAgent
 	case AgentSilent:
-		return append(noAgent, AgentMissing, AgentPending, AgentNotStarted, AgentOutOfMemory, AgentNotReady)
+		return append(noAgent, AgentMissing, AgentNotStarted, AgentOutOfMemory, AgentNotReady)
 	case ConfigurationNotInForce:
 		return append(noAgent, ConfigurationInvalid)
 	case ProgramVersionDiffers:
@@ -306,16 +305,13 @@ func (f *facts) pod(pod *corev1.Pod) {
 	logs := commandOn("kubectl --namespace=%s logs --tail=20 %s", i.Namespace, pod.Name)
 	previous := commandOn("kubectl --namespace=%s logs --tail=20 --previous %s", i.Namespace, pod.Name)
 	isReady, since := installation.ReadySince(pod)
-	container, whyPending := installation.AgentStatus(pod), installation.WhyNotScheduled(pod)
+	container := installation.AgentStatus(pod)
 	switch {
 	case pod.DeletionTimestamp != nil: // another one takes its place
 		return
-	case whyPending != "":
-		f.fail(AgentPending, node, describe, "the pod %s is not scheduled: %s", pod.Name, whyPending)
-		return
 	case container == nil && !isReady:
-		f.fail(AgentNotStarted, node, describe, "the kubelet has not started the pod %s, made %s%s",
-			pod.Name, ago(f.now, pod.CreationTimestamp.Time), reasonOf(pod.Status.Reason, pod.Status.Message))
+		f.fail(AgentNotStarted, node, describe, "the pod %s, made %s, has not started%s",
+			pod.Name, ago(f.now, pod.CreationTimestamp.Time), reasonOf(pod.Status.Reason, cmp.Or(installation.WhyNotScheduled(pod), pod.Status.Message)))
 		return
 	case container == nil:
 		return
@@ -346,14 +342,8 @@ func (f *facts) pod(pod *corev1.Pod) {
 
 // endOf says how and when a container ended.
 func endOf(e corev1.ContainerStateTerminated, when string) (code Code, text string) {
-	const fatal = 128 // and the number of the signal, as a shell has it
-	switch {
-	case e.Reason == "OOMKilled":
+	if e.Reason == "OOMKilled" {
 		return AgentOutOfMemory, "ended " + when + " out of memory (OOMKilled)"
-	case e.Signal > 0:
-		return AgentRestarted, fmt.Sprintf("ended %s by signal %d", when, e.Signal)
-	case e.ExitCode > fatal:
-		return AgentRestarted, fmt.Sprintf("ended %s by signal %d (exit code %d)", when, e.ExitCode-fatal, e.ExitCode)
 	}
 	return AgentRestarted, fmt.Sprintf("ended %s with exit code %d", when, e.ExitCode)
 }

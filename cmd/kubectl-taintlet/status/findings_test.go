@@ -111,11 +111,12 @@ func agentFaults() []fault {
 				w.i.DaemonSets[0].Status.DesiredNumberScheduled = 3
 				w.i.Refused = append(w.i.Refused, event("taintlet", "FailedCreate", `Error creating: pods "taintlet-" is forbidden: violates PodSecurity "baseline:latest"`, time.Minute))
 			}},
-		{AgentPending, "n2", `is not scheduled: 0/2 nodes are available: Insufficient memory`, `describe pod taintlet-bbbbb$`,
+		{AgentNotStarted, "n2", `^the pod taintlet-bbbbb, made 2 d ago, has not started: 0/2 nodes are available: Insufficient memory`, `describe pod taintlet-bbbbb$`,
 			func(w *world) {
+				w.pod.Status.ContainerStatuses = nil
 				w.pod.Status.Conditions = []corev1.PodCondition{{Type: "PodScheduled", Status: "False", Message: "0/2 nodes are available: Insufficient memory"}}
 			}},
-		{AgentNotStarted, "n2", `has not started the pod taintlet-bbbbb, made 2 d ago`, `describe pod`,
+		{AgentNotStarted, "n2", `^the pod taintlet-bbbbb, made 2 d ago, has not started$`, `describe pod`,
 			func(w *world) {
 				notReady(w.pod, time.Minute)
 				w.pod.Status.ContainerStatuses = nil
@@ -134,7 +135,7 @@ func agentFaults() []fault {
 			}},
 		{AgentOutOfMemory, "n2", `the agent ended 9 s ago out of memory \(OOMKilled\) and runs again: 1 restart`, previous,
 			func(w *world) { ends(w.pod, corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}, 1) }},
-		{AgentRestarted, "n2", `the agent ended 9 s ago by signal 9 \(exit code 137\) and runs again: 2 restarts`, previous,
+		{AgentRestarted, "n2", `the agent ended 9 s ago with exit code 137 and runs again: 2 restarts`, previous,
 			func(w *world) { ends(w.pod, corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 137}, 2) }},
 		{AgentNotReady, "n2", `is not ready for 12 s: Readiness probe failed: context deadline exceeded; the agent last wrote the Node 1 min ago`, logs,
 			func(w *world) {
@@ -241,7 +242,7 @@ func allCodes() []Code {
 	return []Code{
 		NotInstalled, DaemonSetMissing, DaemonSetSelectsNoNode, PermissionMissing, ConfigurationMissing, ConfigurationInvalid, ConfigurationRefused, ConfigurationNotInForce,
 		PolicyMissing, PolicyNotInForce, KeepPolicyFails, PolicyChanged, SlotMissing,
-		AgentMissing, AgentPending, AgentNotStarted, AgentOutOfMemory, AgentNotReady, AgentSilent, SeveralAgents, RecordUnreadable,
+		AgentMissing, AgentNotStarted, AgentOutOfMemory, AgentNotReady, AgentSilent, SeveralAgents, RecordUnreadable,
 		AgentRestarted, TaintContested, PauseMistyped, ClockSkew, ConditionWithoutRule, VersionsDiffer, ProgramVersionDiffers,
 	}
 }

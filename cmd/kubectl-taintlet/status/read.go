@@ -149,19 +149,18 @@ func (n *Node) readForeign(node *taints.Node, policy *decide.Policy) {
 // viaOf returns how a taint of taintlet stays on the Node, and the name of its condition, which is
 // empty if the key does not contain it: a rule gives the key, or it has the name of a well-known one.
 func viaOf(taint taints.Taint, isHeld bool, policy *decide.Policy) (via taints.Via, name string) {
-	_, isReconciled := taints.LifecycleCondition(taint.Pair())
-	base := taint.Key[strings.LastIndexByte(taint.Key, '/')+1:]
-	for _, c := range policy.Conditions {
-		if strings.HasSuffix(c.TaintKey, "/"+strings.TrimSuffix(base, taints.EarlySuffix)) {
-			name = string(c.Name)
-		}
-	}
 	via = taints.Direct
-	switch {
-	case isHeld && isReconciled:
-		via = taints.Kept
-	case name != "" && !isReconciled && taint.Effect == taints.NoSchedule:
-		via = taints.StandIn
+	base := strings.TrimSuffix(taint.Key[strings.LastIndexByte(taint.Key, '/')+1:], taints.EarlySuffix)
+	for _, c := range policy.Conditions {
+		if !strings.HasSuffix(c.TaintKey, "/"+base) {
+			continue
+		}
+		name = string(c.Name)
+		if isHeld && taint.Key == c.TaintKey {
+			via = taints.Kept
+		} else if taint.Key != c.TaintKey && taint.Effect == taints.NoSchedule {
+			via = taints.StandIn
+		}
 	}
 	for _, rule := range policy.Rules {
 		if rule.Taint.Key == taint.Key {
