@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -130,32 +129,19 @@ func LoadConfig(path string) (*config.Config, error) {
 // DefaultNamespace is where the documentation installs the agents.
 const DefaultNamespace = "taintlet-system"
 
-type choice struct {
-	value   *string
-	allowed []string
-}
-
-func (c choice) String() string { return *c.value }
-
-func (choice) Type() string { return "string" }
-
-// Set refuses a value that is not allowed.
-func (c choice) Set(text string) error {
-	fits := func(allowed string) bool {
-		return text == allowed || strings.HasSuffix(allowed, "=") && strings.HasPrefix(text, allowed)
-	}
-	if !slices.ContainsFunc(c.allowed, fits) {
-		return fmt.Errorf("must be one of %s", strings.Join(c.allowed, ", "))
-	}
-	*c.value = text
-	return nil
-}
-
 // AddChoice declares a flag that has one of some values; the first is the default. A value
 // that ends in = takes an argument.
 func AddChoice(c *cobra.Command, value *string, name, shorthand, usage string, allowed ...string) {
 	*value = allowed[0]
-	c.Flags().VarP(choice{value, allowed}, name, shorthand, usage)
+	c.Flags().FuncP(name, shorthand, fmt.Sprintf("%s (default %q)", usage, *value), func(text string) error {
+		for _, fits := range allowed {
+			if text == fits || strings.HasSuffix(fits, "=") && strings.HasPrefix(text, fits) {
+				*value = text
+				return nil
+			}
+		}
+		return fmt.Errorf("must be one of %s", strings.Join(allowed, ", "))
+	})
 	if err := c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(allowed, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag was declared just before
 	}

@@ -73,10 +73,10 @@ that something is not healthy (once).`,
 	flags.Lookup("namespace").DefValue = ""
 	command.AddConfig(flags, &o.config)
 	addHost(flags, &o.host)
-	command.AddChoice(c, &o.dryRun, "dry-run", "", "client: run without an API server; server: the API server checks each write and stores none. The agent logs each change", assembly.DryRunNone, assembly.DryRunClient, assembly.DryRunServer)
+	command.AddChoice(c, &o.dryRun, "dry-run", "", "`mode` of a dry run. client: run without an API server; server: the API server checks each write and stores none. The agent logs each change", assembly.DryRunNone, assembly.DryRunClient, assembly.DryRunServer)
 	flags.StringVar(&o.listen, "listen", ":4808", "`address` of /metrics, /healthz, /readyz and /peer; empty: none")
 	flags.StringVar(&o.dnsPods, "dns-pods", dnspods.Default().String(), "`namespace/selector` of the EndpointSlices of the cluster's DNS pods")
-	command.AddChoice(c, &o.logFormat, "log-format", "", "log format: text or json", "text", "json")
+	command.AddChoice(c, &o.logFormat, "log-format", "", "log `format`: text or json", "text", "json")
 	flags.IntVarP(&o.verbosity, "verbosity", "v", 0, "log level: 0, or 1 for details")
 	return c
 }

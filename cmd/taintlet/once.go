@@ -77,7 +77,7 @@ Exit code 3: a condition is not OK. With --watch it is 0.`,
 		},
 	}
 	c.Flags().SortFlags = false
-	command.AddChoice(c, &output, "output", "o", "output format: table, json or yaml", "table", "json", "yaml")
+	command.AddChoice(c, &output, "output", "o", "output `format`: table, json or yaml", "table", "json", "yaml")
 	c.Flags().BoolVarP(&isWatched, "watch", "w", false, "sample every second until Ctrl-C")
 	command.AddConfig(c.Flags(), &s.config)
 	addNodeName(c.Flags(), &s.nodeName)

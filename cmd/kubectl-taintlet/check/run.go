@@ -79,7 +79,7 @@ Exit code 3: a check failed. Exit code 1: the API server does not answer or refu
 	flags.IntVar(&o.Port, "port", installation.DefaultPort, "`port` on which the agents will listen; only with --pre")
 	flags.BoolVar(&o.Wait, "wait", false, "repeat the checks until nothing fails and all agents run with the newest configuration")
 	flags.DurationVar(&timeout, "timeout", 0, "how long to wait with --wait (default: no limit)")
-	command.AddChoice(c, &o.Output, "output", "o", "output format: text, or json, yaml or jsonpath=TEMPLATE as in kubectl", append([]string{"text"}, status.Formats()...)...)
+	command.AddChoice(c, &o.Output, "output", "o", "output `format`: text, or json, yaml or jsonpath=TEMPLATE as in kubectl", append([]string{"text"}, status.Formats()...)...)
 	cluster.Add(flags)
 	return c
 }

@@ -83,7 +83,7 @@ Exit code 3: an agent is silent or down, a condition is not OK, a finding is a f
 
 func addStatusFlags(c *cobra.Command, o *Options) {
 	flags := c.Flags()
-	command.AddChoice(c, &o.Output, "output", "o", "output format: table, wide or name, or json, yaml or jsonpath=TEMPLATE as in kubectl", append([]string{OutputTable, OutputWide, OutputName}, Formats()...)...)
+	command.AddChoice(c, &o.Output, "output", "o", "output `format`: table, wide or name, or json, yaml or jsonpath=TEMPLATE as in kubectl", append([]string{OutputTable, OutputWide, OutputName}, Formats()...)...)
 	flags.BoolVar(&o.NoHeaders, "no-headers", false, "print only the rows, without headers and the lines above them")
 	flags.BoolVarP(&o.Watch, "watch", "w", false, "refresh every 3 s (less often on a large cluster) until interrupted")
 	flags.BoolVar(&o.Wait, "wait", false, "wait until everything is healthy")
