@@ -33,7 +33,7 @@ func lockName(node string, cluster *rest.Config) (string, error) {
 const lockAskedEvery = 250 * time.Millisecond
 
 // otherRuns says why an agent waits. The record on the Node has the name of the one that runs.
-const otherRuns = "another agent, which the record on the Node names, runs for this Node; this one waits until it ends"
+const otherRuns = "another agent, or a process that holds its lock, runs for this Node; this one waits until it ends"
 
 // lock returns when this agent has the lock of its Node, or nil when the context ends. The lock is
 // free again when the returned listener is closed. While another agent has it, the log and /readyz

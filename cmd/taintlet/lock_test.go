@@ -97,17 +97,26 @@ func ask(t *testing.T, url string) (code int, text string) {
 	return answer.StatusCode, strings.TrimSpace(string(body))
 }
 
-// The end of the agent ends its waiting.
-func TestWaitingEndsWithTheAgent(t *testing.T) {
+// Any process that has the socket is waited for, and the end of the agent ends that.
+func TestWaitsForAnyOwnerOfTheLock(t *testing.T) {
 	name := nameOf(t, t.Name(), &rest.Config{})
-	first, err := new(options).lock(t.Context(), name, slog.Default())
-	if first == nil {
+	squatter, err := new(net.ListenConfig).Listen(t.Context(), "unix", name)
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer first.Close() //nolint:errcheck // as above
+	defer squatter.Close() //nolint:errcheck // as above
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if lock, err := new(options).lock(ctx, name, slog.Default()); lock != nil || err != nil {
+	defer cancel()
+	log, logged := io.Pipe()
+	go func() {
+		line := make([]byte, 1000)
+		n, _ := log.Read(line)
+		if text := string(line[:n]); !strings.Contains(text, otherRuns) {
+			t.Errorf("the log says: %s", text)
+		}
+		cancel()
+	}()
+	if lock, err := (&options{}).lock(ctx, name, slog.New(slog.NewTextHandler(logged, nil))); lock != nil || err != nil {
 		t.Errorf("%v, %v", lock, err)
 	}
 }

@@ -26,7 +26,7 @@ func TestSecondAgentOfANodeWaits(t *testing.T) {
 
 	second := startAgent(t, c, node.Name, host, quick)
 	address := second.WaitLog(`msg="this agent waits" listen=(\S+)`)[1]
-	const want = "not ready: another agent, which the record on the Node names, runs for this Node; this one waits until it ends"
+	const want = "not ready: another agent, or a process that holds its lock, runs for this Node; this one waits until it ends"
 	cluster.Eventually(t, "an answer that tells of the other agent", func() error {
 		if code, body := second.GetAt(address, "/readyz"); code != http.StatusServiceUnavailable || strings.TrimSpace(body) != want {
 			return fmt.Errorf("/readyz = %d %s", code, body)
