@@ -201,7 +201,7 @@ func configurationChecks() []check {
 			remedy: "add the toleration to the template of each DaemonSet that every Node needs, such as the network plugin's: while a Node has the taint, its pods are neither started nor replaced there"},
 		{name: "autoscalers", whether: "how autoscalers treat the taints", ofConfig: true, ask: (*scene).checkAutoscalers, link: "docs/neighbours.md#neighbours",
 			remedy: "for cluster-autoscaler, set keys: Own and keyPrefix: status-taint.cluster-autoscaler.kubernetes.io in the configuration"},
-		{name: "slots", whether: "whether the eviction slots exist", codes: []status.Code{status.SlotMissing}, part: installation.PartSlots, ofConfig: true, ask: (*scene).checkSlots, link: "deploy/README.md#eviction",
+		{name: "slots", whether: "whether the eviction slots exist", codes: []status.Code{status.SlotMissing}, part: installation.PartSlots, ofConfig: true, fine: "no eviction slot of the configuration is missing", link: "deploy/README.md#eviction",
 			remedy: "helm upgrade creates the Leases again; to turn eviction off, remove the rules for Critical and evict.slots from the chart's values"},
 	}
 }

@@ -124,13 +124,6 @@ func (s *scene) rules() (all []decide.Rule) {
 	return all
 }
 
-func (s *scene) checkSlots(context.Context) (Line, error) {
-	if !slices.ContainsFunc(s.rules(), func(r decide.Rule) bool { return r.Level == probes.Critical }) {
-		return line(OK, "eviction is off: no rule for level Critical"), nil
-	}
-	return line(OK, "eviction is on: at most %s at the same time", terminal.Count(s.fleet.InUse.Eviction.Slots, "Node")), nil
-}
-
 // checkDaemonSets names the DaemonSets whose pods do not start on a Node with a taint that
 // the rules ask for. Kubernetes gives them tolerations for the well-known keys only.
 func (s *scene) checkDaemonSets(ctx context.Context) (Line, error) {
