@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -136,7 +135,7 @@ func (o *options) parts(cfg *config.Config, log *slog.Logger) (assembly.Options,
 	if err != nil {
 		return assembly.Options{}, fmt.Errorf("--dns-pods: %w", err)
 	}
-	boot, now, err := bootClock(o.host.Proc)
+	boot, now, err := bootClock()
 	if err != nil {
 		return assembly.Options{}, err
 	}
@@ -199,14 +198,10 @@ func shorten(_ []string, a slog.Attr) slog.Attr {
 // bootClock returns the host's boot and a clock that counts from it. The clock
 // begins at the wall time of now and goes on by CLOCK_BOOTTIME, which counts
 // suspended time too (clock_gettime(2)): steps of the wall clock do not move it.
-func bootClock(procfs string) (decide.Boot, func() time.Time, error) {
-	path := filepath.Join(procfs, "sys/kernel/random/boot_id")
-	id, err := os.ReadFile(path)
+func bootClock() (decide.Boot, func() time.Time, error) {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id") // of the kernel, in every procfs
 	if err != nil {
-		// A fixture of procfs has none; the process's own is as good.
-		if id, err = os.ReadFile("/proc/sys/kernel/random/boot_id"); err != nil {
-			return decide.Boot{}, nil, fmt.Errorf("boot ID: %w", err)
-		}
+		return decide.Boot{}, nil, fmt.Errorf("boot ID: %w", err)
 	}
 	up, err := sinceBoot()
 	if err != nil {
