@@ -90,7 +90,7 @@ func breakages() []breakage {
 			do: kubectl("patch", "validatingadmissionpolicy", "taintlet-nodes", "--type=merge", "--patch", `{"spec": {"failurePolicy": "Ignore"}}`)},
 		{line: "configuration", state: check.Failed, text: `is invalid, so running agents keep .*memory.availablePercent: Invalid value: 500`, do: configured(`memory: {availablePercent: 500}\n`)},
 		{line: "configuration", state: check.Failed, text: `the ConfigMap taintlet-system/taintlet has no config.yaml`, do: removed("configmap", "taintlet")},
-		{line: "configuration", state: check.Failed, text: `^bare: test$`, do: all(configured(`heartbeat: 4m\n`), told("ConfigurationRefused")), undo: all(forgotten, reapplied)},
+		{line: "configuration", state: check.Failed, text: `^quiet: test$`, do: all(configured(`heartbeat: 4m\n`), told("ConfigurationRefused")), undo: all(forgotten, reapplied)},
 		{line: "in-force", state: check.Warning, text: `^2 of 2 agents use configuration [0-9a-f]{12}, newest is [0-9a-f]{12}$`, do: configured(`heartbeat: 4m\n`)},
 		{line: "rules", state: check.Warning, text: `^no rule sets a taint for DiskPressure: `, do: configured(`rules:\n- {condition: DiskPressure, level: Degraded, taint: {effect: None}}\n`)},
 		{line: "overrides", state: check.Warning, text: `^overrides apply to no Node: overrides\[1\] {example.com/pool=gone}$`,
@@ -190,14 +190,14 @@ func configured(lines string) func(*scene) {
 	return patched("configmap", `{"data": {"config.yaml": "`+text+`"}}`)
 }
 
-// told makes an Event as an agent writes it about the Node bare.
+// told makes an Event as an agent writes it about the Node quiet.
 func told(reason string) func(*scene) {
 	return func(s *scene) {
 		s.t.Helper()
 		at := metav1.Now()
 		event := &corev1.Event{
-			ObjectMeta: metav1.ObjectMeta{Name: "bare.told"}, Reason: reason, Type: corev1.EventTypeWarning, Message: "test",
-			InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: bare}, Source: corev1.EventSource{Component: "taintlet"}, FirstTimestamp: at, LastTimestamp: at,
+			ObjectMeta: metav1.ObjectMeta{Name: "quiet.told"}, Reason: reason, Type: corev1.EventTypeWarning, Message: "test",
+			InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: quiet}, Source: corev1.EventSource{Component: "taintlet"}, FirstTimestamp: at, LastTimestamp: at,
 		}
 		if _, err := s.c.Client().CoreV1().Events("default").Create(s.t.Context(), event, metav1.CreateOptions{}); err != nil {
 			s.t.Fatal(err)
@@ -206,7 +206,7 @@ func told(reason string) func(*scene) {
 }
 
 func forgotten(s *scene) {
-	kubectl("--namespace=default", "delete", "event", "bare.told")(s)
+	kubectl("--namespace=default", "delete", "event", "quiet.told")(s)
 }
 
 // killed says of the agent on the Node bare that it ran out of memory then.
