@@ -36,16 +36,13 @@ const (
 var ErrNotWell = errors.New("not everything is healthy")
 
 // UsageError is a mistake in the arguments or in the configuration.
-type UsageError struct{ Err error }
+type UsageError struct{ error }
 
 // Usagef returns a UsageError with that text.
 func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
 // Unwrap returns what is wrong.
-func (e UsageError) Unwrap() error { return e.Err }
-
-// Error says what is wrong.
-func (e UsageError) Error() string { return e.Err.Error() }
+func (e UsageError) Unwrap() error { return e.error }
 
 // Run runs the verb of the arguments until it ends or a signal arrives, and returns the exit code:
 // 0, 2 for a UsageError, 3 for ErrNotWell, and 1 for any other error.

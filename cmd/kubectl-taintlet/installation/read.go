@@ -7,7 +7,6 @@ package installation
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -240,20 +239,13 @@ func (i *Installation) Configuration() (*config.Config, error) {
 	return cfg, nil
 }
 
-// fieldsOf are the fields that an entry of managed fields names, by the first part of their
-// paths.
-func fieldsOf(entry metav1.ManagedFieldsEntry) (fields map[string]json.RawMessage) {
-	_ = json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) // what is no object has no fields
-	return fields
-}
-
 // ChangedByHand returns the program that wrote the specification of an object after its
 // installation by another one, and when; empty: there is none. Kubernetes calls this program a
 // field manager.
 func ChangedByHand(managed []metav1.ManagedFieldsEntry) (manager string, at time.Time) {
 	installer := ""
 	for _, entry := range managed {
-		if strings.Contains(string(fieldsOf(entry)["f:metadata"]), `"f:app.kubernetes.io/name"`) {
+		if strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"f:app.kubernetes.io/name"`) {
 			installer = entry.Manager
 		}
 	}
@@ -261,7 +253,7 @@ func ChangedByHand(managed []metav1.ManagedFieldsEntry) (manager string, at time
 		return "", time.Time{} // managedFields were removed: nobody can tell
 	}
 	for _, entry := range managed {
-		_, writesSpec := fieldsOf(entry)["f:spec"]
+		writesSpec := strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"f:spec"`)
 		if writesSpec && entry.Subresource == "" && entry.Manager != installer && entry.Time != nil && entry.Time.After(at) {
 			manager, at = entry.Manager, entry.Time.Time
 		}
@@ -298,8 +290,8 @@ func AgentStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
-// condition returns the pod's condition of a type; an empty one: it has none.
-func condition(pod *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
+// Condition returns the pod's condition of a type; an empty one: it has none.
+func Condition(pod *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == kind {
 			return c
@@ -311,16 +303,8 @@ func condition(pod *corev1.Pod, kind corev1.PodConditionType) corev1.PodConditio
 // ReadySince reports whether a pod is ready, and since when it has been so or not; zero:
 // that is not known.
 func ReadySince(pod *corev1.Pod) (isReady bool, since time.Time) {
-	ready := condition(pod, corev1.PodReady)
+	ready := Condition(pod, corev1.PodReady)
 	return ready.Status == corev1.ConditionTrue, ready.LastTransitionTime.UTC()
-}
-
-// WhyNotScheduled is what the scheduler says; empty: the pod has a Node.
-func WhyNotScheduled(pod *corev1.Pod) string {
-	if c := condition(pod, corev1.PodScheduled); c.Status == corev1.ConditionFalse {
-		return c.Message
-	}
-	return ""
 }
 
 // PodsByNode returns the pods that are not being deleted and have not ended, by the name of
@@ -334,16 +318,6 @@ func PodsByNode(pods []*corev1.Pod) map[string][]*corev1.Pod {
 		}
 	}
 	return byNode
-}
-
-// Names are the names of pods with their namespaces, in alphabetical order.
-func Names(pods []*corev1.Pod) []string {
-	names := make([]string, len(pods))
-	for i, p := range pods {
-		names[i] = p.Namespace + "/" + p.Name
-	}
-	slices.Sort(names)
-	return names
 }
 
 // Images returns the images of agents, and a text that counts them, such as 2 of taintlet:0.1.0.

@@ -233,8 +233,13 @@ func (f *facts) agents() {
 	}
 	for node, pods := range installation.PodsByNode(slices.Concat(i.Pods, i.Others)) {
 		if len(pods) > 1 && len(byNode[node]) > 0 {
+			var names []string
+			for _, pod := range pods {
+				names = append(names, pod.Namespace+"/"+pod.Name)
+			}
+			slices.Sort(names)
 			f.fail(SeveralAgents, node, commandOn("kubectl get pods --all-namespaces --field-selector=spec.nodeName=%s --selector="+installation.Label, node),
-				"%d agents' pods are on this Node, and one writes it: %s", len(pods), strings.Join(installation.Names(pods), ", "))
+				"%d agents' pods are on this Node, and one writes it: %s", len(pods), strings.Join(names, ", "))
 		}
 	}
 	for _, n := range f.nodes {
@@ -311,7 +316,7 @@ func (f *facts) pod(pod *corev1.Pod) {
 		return
 	case container == nil && !isReady:
 		f.fail(AgentNotStarted, node, describe, "the pod %s, made %s, has not started%s",
-			pod.Name, ago(f.now, pod.CreationTimestamp.Time), reasonOf(pod.Status.Reason, cmp.Or(installation.WhyNotScheduled(pod), pod.Status.Message)))
+			pod.Name, ago(f.now, pod.CreationTimestamp.Time), reasonOf(pod.Status.Reason, cmp.Or(installation.Condition(pod, corev1.PodScheduled).Message, pod.Status.Message)))
 		return
 	case container == nil:
 		return
