@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -80,12 +81,18 @@ that something is not healthy (once).`,
 	return c
 }
 
+// gcPercent lets the heap grow to 2 MiB before it is collected. With Go's default of 100 that would
+// be 4 MiB, and half as many collections. An agent's live heap is 0.6 MiB.
+const gcPercent = 50
+
 func (o *options) run(ctx context.Context, stderr io.Writer) error {
 	cfg, err := command.LoadConfig(o.config)
 	if err := errors.Join(command.CheckNodeName("--node-name", o.nodeName), err); err != nil {
 		return err
 	}
-	keepHeapSmall()
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	return runAgent(ctx, o, cfg, stderr)
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,17 +40,6 @@ func versionVerb() *cobra.Command {
 			_, err := fmt.Fprintln(c.OutOrStdout(), "taintlet", command.Version())
 			return err
 		},
-	}
-}
-
-// gcPercent lets the heap grow to 2 MiB before it is collected. With Go's default of 100 that would
-// be 4 MiB, and half as many collections. An agent's live heap is 0.6 MiB.
-const gcPercent = 50
-
-// keepHeapSmall has the agent's memory collected sooner, unless GOGC says otherwise.
-func keepHeapSmall() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
 	}
 }
 

@@ -3,7 +3,6 @@ package check
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,11 +12,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
@@ -33,23 +32,18 @@ import (
 // keep.yaml, which another check reports.
 func (s *scene) checkCreatable(ctx context.Context) (Line, error) {
 	objects, err := installation.Manifests(s.Namespace)
-	groups, errGroups := restmapper.GetAPIGroupResources(s.me.Discovery())
-	if err = errors.Join(err, errGroups); err != nil {
+	if err != nil {
 		return Line{}, err
 	}
-	mapper := restmapper.NewDiscoveryRESTMapper(groups)
 	var refused, wrong []string
 	for _, object := range objects {
 		kind := object.GroupVersionKind()
-		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-		if err != nil {
-			continue
-		}
-		_, err = s.me.Dynamic.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(ctx, object, tryCreate(tellsWhoAsks))
+		resource, _ := meta.UnsafeGuessKindToResource(kind) // they have regular plurals
+		_, err = s.me.Dynamic.Resource(resource).Namespace(object.GetNamespace()).Create(ctx, object, tryCreate(tellsWhoAsks))
 		switch {
-		case err == nil, apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err): // its namespace or its role is not there yet
+		case err == nil, apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err): // its kind, its namespace or its role is not there
 		case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"): // and not of its contents
-			p := installation.Permission{Verb: "create", Resource: mapping.Resource.Resource, Namespace: object.GetNamespace()}
+			p := installation.Permission{Verb: "create", Resource: resource.Resource, Namespace: object.GetNamespace()}
 			refused = append(refused, p.String())
 		default:
 			wrong = append(wrong, fmt.Sprintf("%s %s: %v", kind.Kind, object.GetName(), err))
