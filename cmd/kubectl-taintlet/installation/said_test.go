@@ -40,3 +40,32 @@ func TestAgentsTellWhyTheyAreNotReady(t *testing.T) {
 		t.Errorf("%q, %d agents were asked", i.Said, asked)
 	}
 }
+
+// A reader who may list pods of the namespace only sees its agents, and none of a cleanup. Others are
+// seen by those who may list all pods.
+func TestPodsOfOtherNamespaces(t *testing.T) {
+	for _, mayAll := range []bool{true, false} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			items := `{"metadata": {"namespace": "ns", "name": "a"}}, {"metadata": {"namespace": "ns", "name": "c", "ownerReferences": [{"kind": "Job"}]}}`
+			switch {
+			case r.URL.Path == "/api/v1/pods" && mayAll:
+				items += `, {"metadata": {"namespace": "other", "name": "b"}}`
+			case r.URL.Path == "/api/v1/pods":
+				w.WriteHeader(http.StatusForbidden)
+				_, _ = w.Write([]byte(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden"}`))
+				return
+			}
+			_, _ = w.Write([]byte(`{"kind": "PodList", "apiVersion": "v1", "items": [` + items + `]}`))
+		}))
+		client, err := NewClient(&rest.Config{Host: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := &Installation{Namespace: "ns"}
+		if err := client.readPods(t.Context(), i); err != nil || len(i.Pods) != 1 || (len(i.Others) == 1) != mayAll {
+			t.Errorf("%t: %v, %d pods and %d others", mayAll, err, len(i.Pods), len(i.Others))
+		}
+		server.Close()
+	}
+}
