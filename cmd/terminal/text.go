@@ -59,29 +59,23 @@ func Cut(text string, most int) string {
 
 // Wrap breaks a text into lines of at most this many columns. The first line begins with first, the
 // others with indent. A longer word is cut. 0 columns: one line.
-func Wrap(text, first, indent string, columns int) []string {
+func Wrap(text, first, indent string, columns int) (lines []string) {
 	if columns == 0 || columns <= utf8.RuneCountInString(first) || columns <= utf8.RuneCountInString(indent) {
 		return []string{first + text}
 	}
-	lines, line := []string(nil), first
-	room := func() int { return columns - utf8.RuneCountInString(line) }
-	isBegin := true // of a line
-	next := func() { lines, line, isBegin = append(lines, line), indent, true }
-	for _, word := range strings.Fields(text) {
-		if !isBegin && utf8.RuneCountInString(word)+1 > room() {
-			next()
+	line, space := first, ""
+	for words := strings.Fields(text); len(words) > 0; {
+		letters, room := []rune(words[0]), columns-utf8.RuneCountInString(line+space)
+		if len(letters) <= room {
+			line, space, words = line+space+words[0], " ", words[1:]
+			continue
 		}
-		if !isBegin {
-			line += " "
+		if space == "" { // the begin of a line: the word is longer than it
+			line, words[0] = line+string(letters[:room]), string(letters[room:])
 		}
-		for utf8.RuneCountInString(word) > room() {
-			letters, fit := []rune(word), room()
-			line, word = line+string(letters[:fit]), string(letters[fit:])
-			next()
-		}
-		line, isBegin = line+word, isBegin && word == ""
+		lines, line, space = append(lines, line), indent, ""
 	}
-	if !isBegin || len(lines) == 0 {
+	if space != "" || len(lines) == 0 {
 		lines = append(lines, line)
 	}
 	return lines
