@@ -62,6 +62,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"config", "--config=/nonexistent"}, 2, "", "/nonexistent"},
 		{[]string{"config", "n1", "worker"}, 2, "", "accepts at most 1 arg(s), received 2"},
 		{[]string{"staus"}, 2, "", "taintlet: unknown command \"staus\" for \"kubectl taintlet\"\n  Did you mean this?\n  \tstatus\nSee kubectl taintlet help.\n"},
+		{[]string{"check", "--namespace="}, 2, "", "--namespace: specify the namespace of the agents"},
 		{[]string{"status", "--watch", "--wait"}, 2, "", "--watch and --wait exclude each other"},
 		{[]string{"status", "Worker_1"}, 2, "", `node "Worker_1": the name of a Node has lower-case letters, digits, - and . only`},
 		{[]string{"status", "a", "-l", "b=c"}, 2, "", "--selector and names of Nodes exclude each other"},
