@@ -232,21 +232,16 @@ func (r Report) print(w io.Writer, format string) error {
 		}
 		counts[line.Severity]++
 		fmt.Fprintf(&text, "%s %s\n", signs[line.Severity], line.Text)
-		if line.Remedy != "" {
-			for _, detail := range []string{line.Remedy, line.Command, line.Link} {
-				if detail != "" {
-					fmt.Fprintf(&text, "    %s\n", detail)
-				}
+		for _, detail := range []string{line.Remedy, line.Command, line.Link} {
+			if detail != "" {
+				fmt.Fprintf(&text, "    %s\n", detail)
 			}
 		}
 	}
 	fmt.Fprintf(&text, "\n%d passed", counts[OK])
-	for _, other := range []struct {
-		severity status.Severity
-		word     string
-	}{{Warning, "with a warning"}, {Failed, "failed"}, {Skipped, "not checked"}} {
-		if counts[other.severity] > 0 {
-			fmt.Fprintf(&text, ", %d %s", counts[other.severity], other.word)
+	for i, severity := range []status.Severity{Warning, Failed, Skipped} {
+		if counts[severity] > 0 {
+			fmt.Fprintf(&text, ", %d %s", counts[severity], []string{"with a warning", "failed", "not checked"}[i])
 		}
 	}
 	if r.Stopped {
