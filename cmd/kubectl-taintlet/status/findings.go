@@ -231,7 +231,21 @@ func (f *facts) agents() {
 	for _, pod := range i.Pods {
 		f.pod(pod)
 	}
-	for node, pods := range installation.PodsByNode(slices.Concat(i.Pods, i.Others)) {
+	f.several(byNode)
+	for _, n := range f.nodes {
+		if pods := byNode[n.Name]; n.isSilent && (len(pods) > 0 || !i.Knows(installation.PartPods)) {
+			command := commandOn("kubectl describe node %s", n.Name)
+			if len(pods) > 0 {
+				command = commandOn("kubectl --namespace=%s logs --tail=20 %s", i.Namespace, pods[0].Name)
+			}
+			f.fail(AgentSilent, n.Name, command, "the agent is silent%s", f.lastSign(n.Name))
+		}
+	}
+}
+
+// several finds the Nodes of these agents that have another one, of whatever namespace.
+func (f *facts) several(byNode map[string][]*corev1.Pod) {
+	for node, pods := range installation.PodsByNode(slices.Concat(f.installation.Pods, f.installation.Others)) {
 		if len(pods) > 1 && len(byNode[node]) > 0 {
 			var names []string
 			for _, pod := range pods {
@@ -240,15 +254,6 @@ func (f *facts) agents() {
 			slices.Sort(names)
 			f.fail(SeveralAgents, node, commandOn("kubectl get pods --all-namespaces --field-selector=spec.nodeName=%s --selector="+installation.Label, node),
 				"%d agents' pods are on this Node, and one writes it: %s", len(pods), strings.Join(names, ", "))
-		}
-	}
-	for _, n := range f.nodes {
-		if pods := byNode[n.Name]; n.isSilent && (len(pods) > 0 || !i.Knows(installation.PartPods)) {
-			command := commandOn("kubectl describe node %s", n.Name)
-			if len(pods) > 0 {
-				command = commandOn("kubectl --namespace=%s logs --tail=20 %s", i.Namespace, pods[0].Name)
-			}
-			f.fail(AgentSilent, n.Name, command, "the agent is silent%s", f.lastSign(n.Name))
 		}
 	}
 }
