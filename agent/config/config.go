@@ -86,7 +86,8 @@ type Config struct {
 	// its labels, which nodeSelector has; empty: none.
 	Override     string `json:"-"`
 	nodeSelector map[string]string
-	family       []*Config // see Family
+	// Family are the file's own configuration, and then those that its overrides make.
+	Family []*Config `json:"-"`
 }
 
 // Keys says which keys the default rules have: those of Kubernetes, which DaemonSets tolerate, or own
@@ -104,7 +105,7 @@ func (c *Config) Policy() *decide.Policy {
 	policy := c.ownPolicy()
 	// Early taints of other configurations are ours as well.
 	policy.Elsewhere = []*decide.Policy{{Rules: append(c.earlyRules(c.KeyPrefix, true), c.earlyRules(taints.DefaultStandInPrefix, true)...)}}
-	for _, other := range c.family {
+	for _, other := range c.Family {
 		if other != c {
 			policy.Elsewhere = append(policy.Elsewhere, other.ownPolicy())
 		}
@@ -135,7 +136,7 @@ func (c *Config) ownPolicy() *decide.Policy {
 			Repairable: condition.Repairable, Observed: cmp.Or(condition.Common().Mode, c.Mode) == decide.Observe,
 		})
 	}
-	if c.Hash != builtIn { // of which nobody asks whether it is the newest
+	if c.Hash != "built-in" { // of which nobody asks whether it is the newest
 		policy.Hash = c.Hash
 	}
 	return policy

@@ -146,7 +146,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"control plane's pair": {header + "rules:\n" + rule("MemoryPressure", "Degraded", "node.kubernetes.io/not-ready", "NoExecute"), []string{"rules[0].taint.key", "belongs to the control plane"}},
 		"cordon":               {header + "rules:\n" + rule("MemoryPressure", "Degraded", "node.kubernetes.io/unschedulable", "NoSchedule"), []string{"rules[0].taint.key", "belongs to administrators"}},
 		"a link to the page":   {header + "memroy: {period: 5s}\n", []string{"did you mean memory? (docs/configuration.md)"}},
-		"links":                {header + "memory: {period: 5}\nMemory: 5\n", []string{"1h (docs/configuration.md#memory)", "memory? (docs/configuration.md#memory)"}},
+		"links":                {header + "memory: {period: 5}\nMemory: 5\n", []string{"1h (docs/configuration.md#memory)", "memory? (docs/configuration.md)"}},
 		"all at once":          {header + "memory:\n  availablePercent: -1\n  nonsense: 1\ndisk:\n  inodesPercent: 200\n", []string{"memory.availablePercent", "memory.nonsense", "disk.inodesPercent"}},
 	} {
 		t.Run(name, func(t *testing.T) {

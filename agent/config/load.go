@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -67,12 +66,12 @@ func (s Schema) Decode(data []byte) (*Config, error) {
 	if len(errs) == 0 {
 		return cfg, nil
 	}
-	wrong, sections := make([]error, len(errs)), members(reflect.ValueOf(cfg).Elem())
+	wrong := make([]error, len(errs))
 	for i, err := range errs {
-		chapter := err.Field[:strings.IndexAny(err.Field+".", ".[")]
+		section := err.Field[:strings.IndexAny(err.Field+".", ".[")]
 		link := "docs/configuration.md"
-		if slices.ContainsFunc(sections, func(m member) bool { return strings.EqualFold(m.name, chapter) }) {
-			link += "#" + strings.ToLower(chapter)
+		if section != err.Field || err.Type != field.ErrorTypeForbidden { // there is such a section
+			link += "#" + strings.ToLower(section)
 		}
 		wrong[i] = fmt.Errorf("%w (%s)", err, link)
 	}

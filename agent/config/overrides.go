@@ -17,7 +17,7 @@ type Override map[string]any
 // For returns the configuration of a Node with such labels, always by the same pointer: that of the
 // first override all of whose labels the Node has, or else the file's own.
 func (c *Config) For(node map[string]string) *Config {
-	for _, other := range c.family {
+	for _, other := range c.Family {
 		if len(other.nodeSelector) > 0 && labels.SelectorFromSet(other.nodeSelector).Matches(labels.Set(node)) {
 			return other
 		}
@@ -25,16 +25,13 @@ func (c *Config) For(node map[string]string) *Config {
 	return c
 }
 
-// Family returns the file's own configuration, and then those that its overrides make.
-func (c *Config) Family() []*Config { return c.family }
-
 // decodeOverrides decodes the file once more with each of its overrides, whose fields the errors name.
 func (s Schema) decodeOverrides(cfg *Config, file map[string]any) (errs field.ErrorList) {
 	at := field.NewPath("overrides")
 	if len(cfg.Overrides) > maxOverrides {
 		return field.ErrorList{field.TooMany(at, len(cfg.Overrides), maxOverrides)}
 	}
-	cfg.family = []*Config{cfg}
+	cfg.Family = []*Config{cfg}
 	for i, override := range cfg.Overrides {
 		selector, wrong := selectorOf(override["nodeSelector"])
 		changes := map[string]any(maps.Clone(override))
@@ -49,14 +46,14 @@ func (s Schema) decodeOverrides(cfg *Config, file map[string]any) (errs field.Er
 		changes["overrides"] = nil
 		merged, more := s.decodeFields(mergePatch(file, changes).(map[string]any))
 		merged.nodeSelector, merged.Override = selector, fmt.Sprintf("%s {%s}", at.Index(i), labels.FormatLabels(selector))
-		cfg.family = append(cfg.family, merged)
+		cfg.Family = append(cfg.Family, merged)
 		for _, err := range append(wrong, more...) {
 			err.Field = at.Index(i).String() + "." + err.Field
 			errs = append(errs, err)
 		}
 	}
-	for _, member := range cfg.family {
-		member.family, member.Hash = cfg.family, cfg.Hash
+	for _, member := range cfg.Family {
+		member.Family, member.Hash = cfg.Family, cfg.Hash
 	}
 	return errs
 }

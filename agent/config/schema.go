@@ -138,9 +138,6 @@ func seconds(n int) decide.Duration {
 	return decide.Duration{Duration: time.Duration(n) * time.Second}
 }
 
-// builtIn is the Hash of the configuration of an agent that is given none: Default.
-const builtIn = "built-in"
-
 // Default returns that of HostSchema.
 func Default() *Config { return HostSchema().Default() }
 
@@ -158,7 +155,7 @@ func (s Schema) Default() *Config {
 		Keys:        WellKnownKeys,
 		KeyPrefix:   taints.DefaultStandInPrefix,
 		Heartbeat:   seconds(300),
-		Hash:        builtIn,
+		Hash:        "built-in",
 	}
 	cfg.Eviction.Cooldown, cfg.Eviction.Interval, cfg.Repair.After = seconds(600), seconds(3600), seconds(600)
 	// The lifecycle conditions of Kubernetes (KEP-5683, in staging/src/k8s.io/api/core/v1/types.go

@@ -104,7 +104,7 @@ func serves(resource string, served, not Line) func(*scene, context.Context) (Li
 // unusedOverrides are those that apply to no Node: its labels are others, or an earlier override has
 // them too.
 func (s *scene) unusedOverrides(context.Context) (unused []string, err error) {
-	for _, member := range s.fleet.InUse.Family() {
+	for _, member := range s.fleet.InUse.Family {
 		if member.Override != "" && !s.overridden[member] {
 			unused = append(unused, member.Override)
 		}
@@ -114,7 +114,7 @@ func (s *scene) unusedOverrides(context.Context) (unused []string, err error) {
 
 // configs are the configuration, and then those of the overrides that apply to a Node.
 func (s *scene) configs() []*config.Config {
-	return slices.DeleteFunc(slices.Clone(s.fleet.InUse.Family()), func(c *config.Config) bool { return c.Override != "" && !s.overridden[c] })
+	return slices.DeleteFunc(slices.Clone(s.fleet.InUse.Family), func(c *config.Config) bool { return c.Override != "" && !s.overridden[c] })
 }
 
 func (s *scene) rules() (all []decide.Rule) {
