@@ -92,16 +92,10 @@ const (
 // Held returns the cause that holds a condition back, and the change that it holds back, as its
 // Node condition shows them; empty: there is none.
 func (s *State) Held(name probes.Condition) (by describe.Hold, from string) {
-	c := s.known(name)
-	switch {
-	case c.shown == nil || c.shown.Held == "":
-		return "", ""
-	case c.shown.Evicting:
-		return c.shown.Held, FromEviction
-	case c.shown.Held == describe.HeldAwaitsRemoval, c.shown.Held == describe.HeldWriteBudget && !c.shown.Clears.IsZero():
-		return c.shown.Held, FromClearing
+	if told := s.writes.of(ConditionType(name)); told != nil && told.held != "" {
+		return told.held, told.from
 	}
-	return c.shown.Held, FromTaint
+	return "", ""
 }
 
 // Reason returns the reason that the Node condition of a condition gives, which is not

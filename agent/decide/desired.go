@@ -13,7 +13,7 @@ import (
 // conditions. It reports whether the Node lacks any of it but the conditions.
 func (s *State) desired(t *turn) (desired taints.Desired, differs bool) {
 	l := &s.ledger
-	desired = taints.Desired{Owned: l.mayRemove(t.in.Node), Conditions: s.writes.pending}
+	desired = taints.Desired{Owned: l.mayRemove(t.in.Node), Conditions: s.writes.pending()}
 	var held []string
 	for _, d := range l.desired {
 		desired.Taints = append(desired.Taints, d.Taint())

@@ -265,9 +265,9 @@ func (s *State) leaveToNewerRelease(t *turn) {
 	}
 	s.active = active{name: s.active.name, readOnly: true}
 	s.ledger = ledger{uid: s.ledger.uid, policy: s.ledger.policy, policySince: s.ledger.policySince, owned: s.ledger.owned} // the record may be gone when it is over
-	s.writes.pending = nil
+	s.writes = conditionWrites{refresh: s.writes.refresh, updates: s.writes.updates}
 	for i := range s.conditions {
-		s.conditions[i].onset, s.conditions[i].shown, s.conditions[i].fault = onset{}, nil, fault{}
+		s.conditions[i].onset, s.conditions[i].fault = onset{}, fault{}
 	}
 	s.repairEndedAt = time.Time{}
 	t.notify(Notice{Kind: RecordRefused, Reason: "NewerRecord", Message: describe.RecordNewer()})
@@ -280,9 +280,7 @@ func (s *State) observeNode(t *turn) {
 	if node.UID != l.uid {
 		l.uid, l.owned, l.lost, l.landed = node.UID, nil, nil, 0
 		s.startup = startup{}
-		for i := range s.conditions {
-			s.conditions[i].shown = nil
-		}
+		s.writes.told, s.writes.isPending = nil, false
 	}
 	if l.sets(node) && node.record.Instance.Name == s.active.name {
 		l.setAt = t.in.NodeAt

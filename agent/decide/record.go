@@ -284,7 +284,7 @@ func (s *State) revise(t *turn) {
 	l.decided = decision{l.uid, s.active.name, s.upkeep, l.desired, s.startup.freed, s.repairEndedAt, s.keep}
 	for i := range s.conditions {
 		c := &s.conditions[i]
-		c.recorded, c.summary = c.remembered(s.boot), c.summarize(s.outlook(t, c), s.boot, t.now)
+		c.recorded, c.summary = c.remembered(s.boot), s.summarize(t, c)
 	}
 }
 

@@ -164,24 +164,6 @@ func (s *State) describeRepair(t *turn) describe.Repair {
 	return d
 }
 
-// tokensForRepair is how many tokens must be there before a difference of that condition is written.
-func (s *State) tokensForRepair(t *turn) int {
-	told, next := t.in.Node.Condition(RepairType), s.describeRepair(t).Node(RepairType, t.now)
-	if last := len(s.writes.pending) - 1; last >= 0 {
-		told = &s.writes.pending[last]
-	}
-	isTrue := func(c *taints.NodeCondition) bool { return c != nil && c.Status == taints.ConditionTrue }
-	switch {
-	case isTrue(told) != isTrue(&next):
-		return atOnce
-	case told != nil && told.Status == next.Status && told.Reason == next.Reason && told.Message == next.Message:
-		return notYet
-	case told != nil && !isTrue(&next):
-		return ofOK
-	}
-	return ofBad
-}
-
 // NeedsRepair reports whether a condition has a fault for which the host needs a repair.
 func (s *State) NeedsRepair(name probes.Condition) bool {
 	return s.known(name).fault.Level == probes.Critical

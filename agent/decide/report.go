@@ -11,12 +11,68 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
+// conditionWrites is what our Node conditions say, and are to say.
+type conditionWrites struct {
+	// refresh: their heartbeat is due.
+	refresh bool
+	// told is what they say once they are written; none of a type: this process has not compared it
+	// with the Node yet. It does not change while isPending: a message that moves with every sample
+	// must not make every sample a write. It is replaced, never changed.
+	told      []report
+	isPending bool
+	// updates meters the reports of differences.
+	updates bucket
+}
+
 // follow takes in that the conditions were written, and that a heartbeat is due.
-func (r *conditionWrites) follow(in Inputs) {
-	if in.Written {
-		r.pending = nil
+func (w *conditionWrites) follow(in Inputs) {
+	w.isPending = w.isPending && !in.Written
+	w.refresh = w.refresh || in.Refresh
+}
+
+// of returns what was told by the Node condition of a type; nil: nothing yet.
+func (w *conditionWrites) of(kind string) *report {
+	for i := range w.told {
+		if w.told[i].Type == kind {
+			return &w.told[i]
+		}
 	}
-	r.refresh = r.refresh || in.Refresh
+	return nil
+}
+
+// pending are the conditions that are being written.
+func (w *conditionWrites) pending() (all []taints.NodeCondition) {
+	if w.isPending {
+		for i := range w.told {
+			all = append(all, w.told[i].NodeCondition)
+		}
+	}
+	return all
+}
+
+// report is what one Node condition says.
+type report struct {
+	taints.NodeCondition
+	level probes.Level
+	// value is the message of the sample, with which the message begins. clauses are the other part,
+	// without what changes too often to be told for that alone: removals, since nobody makes this
+	// agent write more by removing taints, and how many peers brake.
+	value, clauses string
+	// gist is what a machine reads of it beside the status.
+	gist string
+	at   time.Time // when it was told
+	// isSuspicion: the host suspects itself. Its peers read that.
+	isSuspicion bool
+	// isUnrecorded: the record does not fit on the Node.
+	isUnrecorded bool
+	// held is the cause that holds the condition back, and from the change that it holds back.
+	held describe.Hold
+	from string
+}
+
+// isLike reports whether both say the same, but for the value.
+func (r *report) isLike(other *report) bool {
+	return r.Status == other.Status && r.gist == other.gist && r.clauses == other.clauses
 }
 
 // toldAgain is the budget of writes that only a difference causes and that may wait: a flapping
@@ -32,105 +88,119 @@ const (
 	notYet // it waits for the heartbeat
 )
 
-// areConditionsDue reports whether the conditions are to be written: for their heartbeat, for a
-// difference that cannot wait, or for a difference for which there are enough tokens. landed: the
-// Node had the last decision when this Step began. The mere value of a condition that is OK waits
-// for the heartbeat. A difference that may wait does so until the last report is written, and then
-// for its tokens.
-func (s *State) areConditionsDue(t *turn, landed bool) bool {
-	r, need := &s.writes, s.tokensForRepair(t)
-	for i := range s.conditions {
-		s.conditions[i].hear(t.now)
-		need = min(need, s.tokensFor(t, &s.conditions[i]))
+// writeConditions has the conditions written when every probe has taken a sample: for their
+// heartbeat, for a difference that cannot wait, or for a difference for which there are enough
+// tokens. landed: the Node had the last decision when this Step began. The mere value of a condition
+// that is OK waits for the heartbeat. A difference that may wait does so until the last report is
+// written, and then for its tokens.
+func (s *State) writeConditions(t *turn, landed bool) {
+	if !s.conditions.allSeen() {
+		return
 	}
-	switch {
-	case r.refresh || need == atOnce:
-		return true
-	case !t.Adopted.IsZero() || !landed || len(r.pending) > 0 || r.updates.left(toldAgain, t.now) < need:
-		return false
+	w, need := &s.writes, notYet
+	for i := range len(s.conditions) + 1 {
+		_, tokens := s.nextReport(t, i)
+		need = min(need, tokens)
 	}
-	return r.updates.take(toldAgain, t.now)
+	if !w.refresh && need > atOnce {
+		if !t.Adopted.IsZero() || !landed || w.isPending || w.updates.left(toldAgain, t.now) < need {
+			return
+		}
+		w.updates.take(toldAgain, t.now)
+	}
+	told := make([]report, len(s.conditions)+1)
+	for i := range told {
+		told[i], _ = s.nextReport(t, i)
+	}
+	t.Adopted = time.Time{} // all are written
+	w.refresh, w.isPending, w.told = false, true, told
 }
 
-// tokensFor is how many tokens must be there before the condition is written. A suspicion that begins
-// needs none, since the peers decide by it.
-func (s *State) tokensFor(t *turn, c *condition) int {
-	shown, isBad := c.shown, c.debounce.Level > probes.OK
-	switch {
-	case shown == nil && s.adopt(t, c):
+// nextReport returns what the i-th Node condition is to say now, and how many tokens must be there
+// before that is written. The last one is that of repairs.
+func (s *State) nextReport(t *turn, i int) (next report, tokens int) {
+	if i == len(s.conditions) {
+		next = s.reportRepair(t)
+		return next, s.tokensFor(t, &next)
+	}
+	c := &s.conditions[i]
+	next = s.report(t, c)
+	tokens = s.tokensFor(t, &next)
+	switch told := s.writes.of(next.Type); {
+	case tokens == notYet:
+		c.otherSince = time.Time{}
+		if s.isStale(c, told, t.now) {
+			tokens = ofBad
+		}
+	case tokens > atOnce && c.isMoment(told, &next, t.now):
+		next, tokens = *told, notYet
+		next.at = t.now
+	}
+	return next, tokens
+}
+
+// tokensFor is how many tokens must be there before a Node condition is written. A suspicion that
+// begins needs none, since the peers decide by it.
+func (s *State) tokensFor(t *turn, next *report) int {
+	stands := t.in.Node.Condition(next.Type)
+	switch told := s.writes.of(next.Type); {
+	case told == nil && s.adopt(t, next):
 		return notYet
-	case shown == nil || shown.level != c.debounce.Level:
+	case told == nil || told.level != next.level || next.isSuspicion && !told.isSuspicion || next.isUnrecorded != told.isUnrecorded:
 		return atOnce
-	case t.in.Node.Condition(ConditionType(c.name)) == nil: // somebody removed it
+	case stands == nil || stands.Status != told.Status && !s.writes.isPending: // somebody else wrote it
+		return ofBad
+	case next.isLike(told):
+		return notYet
+	case next.level > probes.OK:
 		return ofBad
 	}
-	now := s.outlook(t, c)
-	isOther := !now.ReadsLike(shown.Outlook) || !c.saysMore() && gistOf(c.said) != shown.gist
-	switch {
-	case now.Unrecorded != shown.Unrecorded || now.Suspicion != "" && shown.Suspicion == "":
-		return atOnce
-	case isBad && isOther || s.isStale(c, t.now):
-		return ofBad
-	case isOther:
-		return ofOK
+	return ofOK
+}
+
+// isMoment reports whether the samples of a condition that is OK say something else for a moment
+// only. A heartbeat must not tell noise, which would be told again when it is over.
+func (c *condition) isMoment(told, next *report, now time.Time) bool {
+	if c.saysMore() || told.isSuspicion || told.held != next.held || next.isLike(told) || next.clauses != told.clauses {
+		return false
 	}
-	return notYet
+	if c.otherSince.IsZero() {
+		c.otherSince = now
+	}
+	return now.Sub(c.otherSince) < otherFor
+}
+
+// saysMore reports whether the Node condition says more than the value.
+func (c *condition) saysMore() bool {
+	return c.debounce.Level > probes.OK || c.onset.braked != "" || c.last.Suspicion
 }
 
 // isStale reports whether the Node tells a value of a condition that is not OK for longer than
 // people may take it for the present one.
-func (s *State) isStale(c *condition, now time.Time) bool {
-	if c.debounce.Level <= probes.OK || c.last.Level == probes.Unknown || c.shown.message == c.last.Message {
+func (s *State) isStale(c *condition, told *report, now time.Time) bool {
+	if c.debounce.Level <= probes.OK || c.last.Level == probes.Unknown || told.value == c.last.Message {
 		return false
 	}
 	hash := fnv.New32a()
 	hash.Write([]byte(s.active.name)) // what a fleet has at once, it does not tell anew at once
-	return now.Sub(c.shown.at) >= staleAfter+time.Duration(hash.Sum32())*time.Microsecond%staleSpread
+	return now.Sub(told.at) >= staleAfter+time.Duration(hash.Sum32())*time.Microsecond%staleSpread
 }
 
-// adopt takes what the Node says of a condition for shown, where this process would
-// only say the same again, and reports whether it did. So a restart costs one write,
-// that of the record, and the heartbeat goes on from the time that stands there. As
-// between two heartbeats, the value, with which a message begins, may be older than the
-// newest sample. A time in the future is none of this boot's.
-func (s *State) adopt(t *turn, c *condition) bool {
-	stands := t.in.Node.Condition(ConditionType(c.name))
-	if stands == nil || t.now.Sub(stands.LastHeartbeatTime) >= t.policy.Heartbeat || stands.LastHeartbeatTime.After(t.now.Add(time.Second)) {
+// adopt takes what the Node says for told, where this process would only say the same again, and
+// reports whether it did. So a restart costs one write, that of the record, and the heartbeat goes
+// on from the time that stands there. As between two heartbeats, the value, with which a message
+// begins, may be older than the newest sample. A time in the future is none of this boot's.
+func (s *State) adopt(t *turn, next *report) bool {
+	stands := t.in.Node.Condition(next.Type)
+	if stands == nil || t.now.Sub(stands.LastHeartbeatTime) >= t.policy.Heartbeat || stands.LastHeartbeatTime.After(t.now.Add(time.Second)) ||
+		stands.Status != next.Status || stands.Reason != next.Reason || !strings.HasSuffix(stands.Message, strings.TrimPrefix(next.Message, next.value)) {
 		return false
 	}
-	o := s.outlook(t, c)
-	next := s.describe(t, c, o).Node(ConditionType(c.name), t.now)
-	if stands.Status != next.Status || stands.Reason != next.Reason || !strings.HasSuffix(stands.Message, strings.TrimPrefix(next.Message, c.said.Message)) {
-		return false
-	}
-	s.show(c, o, t.now)
+	s.writes.told = append(slices.Clip(s.writes.told), *next)
 	if t.Adopted.IsZero() || stands.LastHeartbeatTime.Before(t.Adopted) {
 		t.Adopted = stands.LastHeartbeatTime
 	}
 	return true
-}
-
-// show remembers what the Node's condition says.
-func (s *State) show(c *condition, o describe.Outlook, now time.Time) {
-	c.shown = &rendered{o, c.debounce.Level, gistOf(c.said), c.said.Message, now}
-}
-
-// writeConditions renders the conditions when they are due and every probe has taken a
-// sample.
-func (s *State) writeConditions(t *turn, landed bool) {
-	if !s.conditions.allSeen() || !s.areConditionsDue(t, landed) {
-		return
-	}
-	t.Adopted = time.Time{} // all are written
-	r := &s.writes
-	r.refresh, r.pending = false, make([]taints.NodeCondition, 0, len(s.conditions)+1)
-	for i := range s.conditions {
-		c := &s.conditions[i]
-		now := s.outlook(t, c)
-		r.pending = append(r.pending, s.describe(t, c, now).Node(ConditionType(c.name), t.now))
-		s.show(c, now, t.now)
-	}
-	r.pending = append(r.pending, s.describeRepair(t).Node(RepairType, t.now)) // the last: see tokensForRepair
 }
 
 // isSummaryDue reports whether the record does not say what the conditions say that are
@@ -138,48 +208,43 @@ func (s *State) writeConditions(t *turn, landed bool) {
 // conditions. It is asked only while the Node is as it was decided, so that nothing is
 // repaired by that.
 func (s *State) isSummaryDue(t *turn) bool {
-	hasRecord, isWriting := s.ledger.revision != 0, len(s.writes.pending) > 0
+	hasRecord, isWriting := s.ledger.revision != 0, s.writes.isPending
 	if s.ledger.unrecorded || t.in.Node.recordErr != nil || !hasRecord && !isWriting {
 		return false
 	}
 	if t.in.Node.record.Config != t.policy.Hash {
 		return true
 	}
-	return hasRecord && isWriting && slices.ContainsFunc(s.conditions, func(c condition) bool { return !c.summary.readsLike(c.summarize(s.outlook(t, &c), s.boot, t.now)) })
+	return hasRecord && isWriting && slices.ContainsFunc(s.conditions, func(c condition) bool { return !c.summary.readsLike(s.summarize(t, &c)) })
 }
 
-// outlook returns what a condition waits for now.
-func (s *State) outlook(t *turn, c *condition) describe.Outlook {
-	if c.debounce.Level <= probes.OK {
-		o := describe.Outlook{Suspicion: c.suspicion(), Soft: s.softShown(c), Unrecorded: s.ledger.unrecorded}
-		switch {
-		case c.onset.braked != "":
-			o.Held = describe.HeldFleetBrake
-		case s.awaitsRemoval(c):
-			o.Held = describe.HeldAwaitsRemoval
-		}
-		o.Starting = s.starting(t, c)
-		return o
+// report returns what the Node condition of a condition is to say now.
+func (s *State) report(t *turn, c *condition) report {
+	d := s.describe(t, c)
+	r := report{
+		NodeCondition: d.Node(ConditionType(c.name), t.now), level: d.Level, value: c.last.Message, at: t.now, isUnrecorded: d.Unrecorded,
+		isSuspicion: d.Level == probes.OK && c.last.Suspicion && c.last.Level == probes.Unknown,
+		held:        d.Held, from: FromTaint,
 	}
-	o := describe.Outlook{Starting: s.starting(t, c), Blind: !c.debounce.unknownSince.IsZero(), Removals: recent(c.removals, t.now), Unrecorded: s.ledger.unrecorded}
-	if classOf(c.last) >= bad {
-		o.Reason, o.Culprit = c.last.Reason, c.last.Culprit.Who()
+	switch {
+	case d.Evicting:
+		r.from = FromEviction
+	case d.Held == describe.HeldAwaitsRemoval, d.Held == describe.HeldWriteBudget && !d.Clears.IsZero():
+		r.from = FromClearing
 	}
-	o.KeepFails = s.KeepFails(t.policy, c.name)
-	if s.pause.observes(c.name) {
-		if o.Would = s.would(c); o.Would != "" {
-			o.Held = describe.HeldObserved
-		}
-	} else {
-		o.Held, o.Until, o.Evicting = s.whyNot(t, c)
+	if r.clauses = r.Message[len(r.value):]; d.Braked != "" || d.Removals.Count > 0 {
+		d.Braked, d.Removals = "", describe.Removals{}
+		r.clauses = d.Node("", t.now).Message[len(r.value):]
 	}
-	if c.debounce.isClearing() {
-		o.Clears = c.clearsAt(t.policy, t.now)
-		if o.Held == "" && o.Clears.After(c.debounce.goodAt(t.policy.debounce(c.name), t.now)) {
-			o.Held, o.Until = describe.HeldWriteBudget, o.Clears
-		}
+	switch {
+	case d.IsBad && d.Level > probes.OK:
+		r.gist = r.Reason + c.last.Culprit.Who()
+	case c.last.Level != probes.OK || c.last.Clears == "" || d.Level > probes.OK:
+		// How near a good sample is to its threshold is part of its value: on a host that is near
+		// one all the time, it changes with the noise.
+		r.gist = r.Reason
 	}
-	return o
+	return r
 }
 
 // would names the pairs of the rules that ask for a taint of an observed condition now.
@@ -221,26 +286,54 @@ func (s *State) starting(t *turn, c *condition) describe.Starting {
 	return describe.Starting{Taint: t.policy.Startup.Taint, Since: s.startup.since, Missing: missing}
 }
 
-// describe returns what the Node condition of a condition is rendered from.
-func (s *State) describe(t *turn, c *condition, o describe.Outlook) describe.Condition {
-	debounce := t.policy.debounce(c.name)
-	d := describe.Condition{
-		Outlook: o, Level: c.debounce.Level, Newest: c.said, IsBad: classOf(c.last) >= bad,
-		SetFor: c.reason(), SetBy: c.decisive.Message, SetAt: c.debounce.SetAt, Good: c.last.Clears,
-		ClearAfter: c.debounce.ClearAfter(debounce), NoRule: !s.isRuled(t, c), Manual: s.awaitsRemoval(c),
-		Braked: c.onset.braked,
+// reportRepair returns what the Node condition for repairers is to say now.
+func (s *State) reportRepair(t *turn) report {
+	r := report{NodeCondition: s.describeRepair(t).Node(RepairType, t.now), level: probes.OK, at: t.now, isUnrecorded: s.ledger.unrecorded}
+	if r.clauses = r.Message; r.Status == taints.ConditionTrue {
+		r.level = probes.Degraded
 	}
-	if d.NoRule && t.policy.HasRule(c.name, probes.Degraded) {
+	return r
+}
+
+// describe returns what the Node condition of a condition is rendered from.
+func (s *State) describe(t *turn, c *condition) describe.Condition {
+	d := describe.Condition{Level: c.debounce.Level, Newest: c.last, IsBad: classOf(c.last) >= bad, Manual: s.awaitsRemoval(c), Starting: s.starting(t, c), Unrecorded: s.ledger.unrecorded}
+	if d.Level <= probes.OK {
+		d.Soft, d.Braked = s.softShown(c), c.onset.braked
+		switch {
+		case d.Braked != "":
+			d.Held = describe.HeldFleetBrake
+		case d.Manual:
+			d.Held = describe.HeldAwaitsRemoval
+		}
+		return d
+	}
+	debounce := t.policy.debounce(c.name)
+	d.SetFor, d.SetBy, d.SetAt = c.reason(), c.decisive.Message, c.debounce.SetAt
+	d.Blind, d.Removals, d.KeepFails = !c.debounce.unknownSince.IsZero(), recent(c.removals, t.now), s.KeepFails(t.policy, c.name)
+	d.Good, d.ClearAfter = c.last.Clears, c.debounce.ClearAfter(debounce)
+	if d.NoRule = !s.isRuled(t, c); d.NoRule && t.policy.HasRule(c.name, probes.Degraded) {
 		d.NoRuleFor = c.reason()
 	}
-	if c.debounce.Level == probes.Critical {
+	if d.Level == probes.Critical {
 		d.CriticalAt = c.since
 	}
-	if classOf(c.last) == clear && c.debounce.Level > probes.OK && c.decisive.Clears != "" {
+	if classOf(c.last) == clear && c.decisive.Clears != "" {
 		d.Good = c.decisive.Clears // of what is to become good
 	}
 	if c.debounce.isDamped(debounce) {
 		d.Damped = c.debounce.flaps()
+	}
+	if !s.pause.observes(c.name) {
+		d.Held, d.Until, d.Evicting = s.whyNot(t, c)
+	} else if d.Would = s.would(c); d.Would != "" {
+		d.Held = describe.HeldObserved
+	}
+	if c.debounce.isClearing() {
+		d.Clears = c.clearsAt(t.policy, t.now)
+		if d.Held == "" && d.Clears.After(c.debounce.goodAt(debounce, t.now)) {
+			d.Held, d.Until = describe.HeldWriteBudget, d.Clears
+		}
 	}
 	return d
 }
@@ -248,30 +341,6 @@ func (s *State) describe(t *turn, c *condition, o describe.Outlook) describe.Con
 // isRuled reports whether a rule asks for a taint for a reason that the condition has.
 func (s *State) isRuled(t *turn, c *condition) bool {
 	return slices.ContainsFunc(t.policy.Rules, func(r Rule) bool { return r.Level == probes.Degraded && c.isFor(&r) })
-}
-
-// rendered is what a Node condition was rendered with.
-type rendered struct {
-	describe.Outlook
-	level   probes.Level
-	gist    gist
-	message string    // of the sample
-	at      time.Time // when it was written
-}
-
-// gist is what a sample says in one word.
-type gist struct {
-	level  probes.Level
-	reason string
-}
-
-// gistOf returns what a sample says. How near a good sample is to its threshold is part of
-// its value: on a host that is near one all the time, it changes with the noise.
-func gistOf(o probes.Observation) gist {
-	if o.Level == probes.OK && o.Clears != "" {
-		return gist{level: probes.OK}
-	}
-	return gist{o.Level, o.Reason}
 }
 
 // flapsFor is how long a condition that is OK again shows how often it was set.
@@ -304,17 +373,6 @@ type summary struct {
 func (s summary) readsLike(other summary) bool {
 	s.Flaps, s.Removals, s.RemovedBy, s.RemovedAt = other.Flaps, other.Removals, other.RemovedBy, other.RemovedAt
 	return s == other
-}
-
-// conditionWrites is what our Node conditions are to say.
-type conditionWrites struct {
-	// refresh: their heartbeat is due.
-	refresh bool
-	// pending are being written. They do not change until they are written: a
-	// message that moves with every sample must not make every sample a write.
-	pending []taints.NodeCondition
-	// updates meters the reports of differences.
-	updates bucket
 }
 
 const (

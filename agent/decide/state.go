@@ -146,13 +146,9 @@ type condition struct {
 	since time.Time
 	// recorded is what the last revision of the record remembers.
 	recorded remembered
-	// shown is what the Node condition says; nil: this process has not compared it yet. It
-	// is replaced, never changed: a State is copied with each Step.
-	shown   *rendered
-	summary summary
-	// said is what its Node condition is to say: see hear. otherSince is since when the samples
-	// say something else; zero: they do not.
-	said       probes.Observation
+	summary  summary
+	// otherSince is since when the samples of an OK condition say something else than its Node
+	// condition; zero: they do not.
 	otherSince time.Time
 	// latches of the severities that its rules name. Each Step copies them.
 	latches []latch
@@ -225,40 +221,14 @@ type onset struct {
 	notified bool
 }
 
-// hear takes in what the Node condition is to say: the newest sample, or while a condition is OK
-// and says something else for a moment only, what it said before. A heartbeat must not tell
-// noise, which would be told again when it is over.
-func (c *condition) hear(now time.Time) {
-	isSame := gistOf(c.last) == gistOf(c.said) || c.said.Condition == ""
-	switch {
-	case isSame || c.saysMore() || c.said.Suspicion || !c.otherSince.IsZero() && now.Sub(c.otherSince) >= otherFor:
-		c.said, c.otherSince = c.last, time.Time{}
-	case c.otherSince.IsZero():
-		c.otherSince = now
-	}
-}
-
-// saysMore reports whether the Node condition says more than the value.
-func (c *condition) saysMore() bool {
-	return c.debounce.Level > probes.OK || c.onset.braked != "" || c.last.Suspicion
-}
-
-// suspicion is the reason with which the host suspects itself.
-func (c *condition) suspicion() string {
-	if c.last.Suspicion && c.last.Level == probes.Unknown && c.debounce.Level == probes.OK {
-		return c.last.Reason
-	}
-	return ""
-}
-
 // summarize returns what the record is to say of a condition now.
-func (c *condition) summarize(o describe.Outlook, boot Boot, now time.Time) summary {
-	removals := recent(c.removals, now)
+func (s *State) summarize(t *turn, c *condition) summary {
+	d, removals := s.describe(t, c), recent(c.removals, t.now)
 	next := summary{
-		Since: wall(c.since), ClearsAt: wall(o.Clears), HeldBy: o.Held, Flaps: c.debounce.flaps(),
-		Removals: removals.Count, RemovedBy: removals.By, RemovedAt: wall(removals.At), FaultSince: boot.since(c.fault.SetAt),
+		Since: wall(c.since), ClearsAt: wall(d.Clears), HeldBy: d.Held, Flaps: c.debounce.flaps(),
+		Removals: removals.Count, RemovedBy: removals.By, RemovedAt: wall(removals.At), FaultSince: s.boot.since(c.fault.SetAt),
 	}
-	if c.debounce.Level == probes.OK && now.Sub(c.debounce.SetAt) >= flapsFor {
+	if c.debounce.Level == probes.OK && t.now.Sub(c.debounce.SetAt) >= flapsFor {
 		next.Flaps = 0
 	}
 	if next.HeldBy == describe.HeldFleetBrake { // the Node's condition says so, and it comes and goes

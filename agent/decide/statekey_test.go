@@ -59,7 +59,7 @@ const (
 var fields = map[string]how{
 	// For people only. What is lost: a restarted agent adopts a Node condition by its text,
 	// and so writes conditions once less. After a reboot, times count from record.At.
-	"NodeCondition.Message": {act: dropped}, "rendered.Outlook": {act: dropped},
+	"NodeCondition.Message": {act: dropped}, "report.value": {act: dropped}, "report.clauses": {act: dropped}, "report.held": {act: dropped}, "report.from": {act: dropped}, "report.at": {old: 76 * time.Second},
 	"condition.since": {act: dropped}, "condition.summary": {act: dropped}, "condition.removals": {act: dropped},
 	"ledger.decidedAt": {act: dropped}, "Record.Time": {act: dropped}, "Record.At": {act: dropped},
 	"RecordCondition.summary": {act: dropped}, "Boot.At": {act: dropped}, "eviction.waits": {act: plain},

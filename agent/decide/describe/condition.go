@@ -19,38 +19,6 @@ const ReasonBraked = "FleetBrake"
 // samples are good: they must be good for longer, or the write budget is used up.
 const ReasonRecovering = "Recovering"
 
-// Outlook is the second half of a Node condition's message: the cause that holds its taint back,
-// and when it clears.
-type Outlook struct {
-	// Suspicion is the reason with which the host suspects itself; empty: it does
-	// not. Its peers read that.
-	Suspicion string
-	// Reason of the newest bad sample, and who took what is scarce.
-	Reason, Culprit string
-	Held            Hold
-	// Evicting: it is the eviction that is held back, not the taint of Degraded.
-	Evicting bool
-	// Would has the taints that a condition in mode Observe would have.
-	Would string
-	// Until is when what holds the taint back is over; zero: that is not known.
-	Until time.Time
-	// KeepFails: the admission policy fails, and the condition has an own key for that.
-	KeepFails bool
-	// Clears is when the condition becomes OK if all samples until then are good; zero: the newest
-	// sample was not good.
-	Clears time.Time
-	// Blind: the probe cannot tell.
-	Blind bool
-	// Removals of its taints by other programs.
-	Removals Removals
-	// Soft is the soft taint that a condition that is OK has; empty: none.
-	Soft string
-	// Starting: the Node's start-up taint waits for this condition.
-	Starting Starting
-	// Unrecorded: the record does not fit on the Node.
-	Unrecorded bool
-}
-
 // Starting says why the taint with which a Node registered is still there. The zero value:
 // not for this condition.
 type Starting struct {
@@ -59,19 +27,8 @@ type Starting struct {
 	Missing string // what it waits for
 }
 
-// ReadsLike reports whether both are rendered in the same words, but for the removals.
-// People read full minutes. A removal is in the record with its repair, and in the
-// condition with its next report: nobody makes this agent write more by removing taints.
-func (o Outlook) ReadsLike(other Outlook) bool {
-	o.Removals, other.Removals = Removals{}, Removals{}
-	o.Clears, other.Clears = nextMinute(o.Clears), nextMinute(other.Clears)
-	o.Until, other.Until = nextMinute(o.Until), nextMinute(other.Until)
-	return o == other
-}
-
 // Condition is what a Node condition is rendered from.
 type Condition struct {
-	Outlook
 	Level probes.Level
 	// Newest is the newest sample.
 	Newest probes.Observation
@@ -82,20 +39,42 @@ type Condition struct {
 	// SetAt is when it was set, CriticalAt when it became Critical; zero: not known, or
 	// it is not.
 	SetAt, CriticalAt time.Time
+	// Held is what holds the taint back, until Until; zero: that is not known. Evicting: it is the
+	// eviction that is held back, not the taint of Degraded.
+	Held     Hold
+	Evicting bool
+	Until    time.Time
+	// Would has the taints that a condition in mode Observe would have.
+	Would string
+	// NoRule: no rule asks for a taint. NoRuleFor is the reason for which none does, where
+	// others do for other reasons.
+	NoRule    bool
+	NoRuleFor string
+	// KeepFails: the admission policy fails, and the condition has an own key for that.
+	KeepFails bool
+	// Removals of its taints by other programs.
+	Removals Removals
+	// Blind: the probe cannot tell.
+	Blind bool
+	// Clears is when the condition becomes OK if all samples until then are good; zero: the newest
+	// sample was not good.
+	Clears time.Time
 	// Good is what a good sample needs; empty: the probe does not say.
 	Good string
 	// ClearAfter is how long every sample must be good.
 	ClearAfter time.Duration
 	// Damped is how often it was set, where it clears later for that; 0: it does not.
 	Damped int
-	// NoRule: no rule asks for a taint. NoRuleFor is the reason for which none does, where
-	// others do for other reasons.
-	NoRule    bool
-	NoRuleFor string
-	// Braked says why the fleet brake holds it; empty: it does not.
-	Braked string
 	// Manual: the taint is on the Node, and stays until an operator removes it.
 	Manual bool
+	// Braked says why the fleet brake holds it; empty: it does not.
+	Braked string
+	// Soft is the soft taint that a condition that is OK has; empty: none.
+	Soft string
+	// Starting: the Node's start-up taint waits for this condition.
+	Starting Starting
+	// Unrecorded: the record does not fit on the Node.
+	Unrecorded bool
 }
 
 // Node makes the Node condition of type kind. The message of a bad one is a sentence with the value
@@ -121,7 +100,7 @@ func (c Condition) Node(kind string, now time.Time) taints.NodeCondition {
 	case c.Newest.Level == probes.Unknown:
 		shown.Status = taints.ConditionUnknown
 	}
-	if c.Held == HeldAwaitsRemoval {
+	if c.Level <= probes.OK && c.Manual {
 		shown.Message += "; the taint of an earlier fault stays until an operator removes it"
 	}
 	if !c.Clears.IsZero() {

@@ -27,8 +27,8 @@ func Contested(by string, lost taints.Taint) string {
 const KeepFailing = "a stand-in is used, because the policy " + taints.KeepPolicyName + " fails"
 
 // failingKeep is KeepFailing while the policy fails, and empty otherwise.
-func (o Outlook) failingKeep() string {
-	if !o.KeepFails {
+func (c Condition) failingKeep() string {
+	if !c.KeepFails {
 		return ""
 	}
 	return KeepFailing
