@@ -29,8 +29,11 @@ type ledger struct {
 	// desired are the taints that are to stand on the Node. Just after a start they are
 	// those that the record asks for.
 	desired []DesiredTaint
-	// decided is what the last revision says, beside what it says of the conditions.
-	decided decision
+	// decided and revised are what the last revision remembers, and the taints that it stands for.
+	// isOurs: it is this process's, and for this Node object.
+	decided memory
+	revised []DesiredTaint
+	isOurs  bool
 	// revision is that of the last decision, landed the newest that was seen on
 	// the Node. 0 is none.
 	revision, landed uint64
@@ -55,17 +58,6 @@ type ledger struct {
 	unrecorded bool
 	planned    []taints.Pair
 	plannedFor uint64
-}
-
-// decision is what the record remembers of a revision, or what it stands for.
-type decision struct {
-	uid           string
-	instance      string // the name of the process that wrote it
-	upkeep        bucket
-	desired       []DesiredTaint
-	freed         string // by startup
-	repairEndedAt time.Time
-	keep          keepFailure
 }
 
 // follow takes in the configuration. It remembers our pairs, on the Node or on
@@ -278,7 +270,7 @@ func (s *State) leaveToNewerRelease(t *turn) {
 func (s *State) observeNode(t *turn) {
 	l, node := &s.ledger, t.in.Node
 	if node.UID != l.uid {
-		l.uid, l.owned, l.lost, l.landed = node.UID, nil, nil, 0
+		l.uid, l.owned, l.lost, l.landed, l.isOurs = node.UID, nil, nil, 0, false
 		s.startup = startup{}
 		s.writes.told, s.writes.isPending = nil, false
 	}

@@ -131,9 +131,6 @@ func (d dispute) holds() describe.Hold {
 	return [...]describe.Hold{asRuled: "", contested: describe.HeldContested, vetoed: describe.HeldVetoed, acknowledged: describe.HeldAcknowledged}[d.conceded]
 }
 
-// disputed are the levels that a rule, and so a dispute, can be about.
-func disputed() []probes.Level { return []probes.Level{probes.OK, probes.Degraded, probes.Critical} }
-
 const (
 	// removalsFor is how long removals are shown after the newest.
 	removalsFor = 24 * time.Hour

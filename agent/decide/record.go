@@ -62,6 +62,12 @@ type Record struct {
 	Config string `json:"config,omitempty"`
 	// Owned are the pairs on the Node that are ours.
 	Owned []taints.Pair `json:"owned,omitempty"`
+	memory
+	Conditions map[probes.Condition]RecordCondition `json:"conditions"`
+}
+
+// memory is what the record has to remember of the Node: it is written when that changes.
+type memory struct {
 	// Freed is the UID of the Node object whose start-up taint was removed.
 	Freed string `json:"freed,omitempty"`
 	// TokensAt is when the bucket of repairs and ends of pauses is full again.
@@ -69,10 +75,14 @@ type Record struct {
 	// EvictedAt is when the Node last stepped up to Critical.
 	EvictedAt time.Duration `json:"evictedAt,omitempty"`
 	// Keep says that the admission policy fails.
-	Keep *recordKeep `json:"keep,omitempty"`
+	Keep recordKeep `json:"keep,omitzero"`
 	// RepairEndedAt is when the host most recently no longer needed a repair.
-	RepairEndedAt time.Duration                        `json:"repairEndedAt,omitempty"`
-	Conditions    map[probes.Condition]RecordCondition `json:"conditions"`
+	RepairEndedAt time.Duration `json:"repairEndedAt,omitempty"`
+}
+
+func (s *State) memory() memory {
+	since := s.boot.since
+	return memory{s.startup.freed, since(s.upkeep.fullAt), since(s.eviction.at), recordKeep{s.keep.lost, s.keep.version, since(s.keep.until)}, since(s.repairEndedAt)}
 }
 
 // instance is one run of the agent.
@@ -80,16 +90,9 @@ type instance struct {
 	Name string `json:"name"`
 }
 
-// RecordCondition is what a Record says of one condition.
+// RecordCondition is what a Record says of one condition. It is written when the level or anything
+// else that is decided by changes. The summary and the times of losses change with that, or may wait.
 type RecordCondition struct {
-	remembered
-	Dispute map[string]recordDispute `json:"dispute,omitempty"` // by level
-	summary
-}
-
-// remembered is what the record has to remember of a condition: it is written when that changes.
-// The rest of it changes with that, or may wait.
-type remembered struct {
 	Level   probes.Level  `json:"level"`
 	Penalty float64       `json:"penalty,omitempty"`
 	SetAt   time.Duration `json:"setAt,omitempty"`
@@ -97,19 +100,44 @@ type remembered struct {
 	Ruled   string        `json:"ruled,omitempty"`  // other reasons since then
 	// TokensAt is when the condition's bucket is full again.
 	TokensAt time.Duration `json:"tokensAt,omitempty"`
-	stages   [3]concession // see Dispute
+	Dispute  struct {
+		OK       recordDispute `json:",omitzero"`
+		Degraded recordDispute `json:",omitzero"`
+		Critical recordDispute `json:",omitzero"`
+	} `json:"dispute,omitzero"`
+	summary
 }
 
-func (c *condition) remembered(boot Boot) remembered {
-	return remembered{
+// entry is what the record has to remember of the condition now.
+func (c *condition) entry(boot Boot) RecordCondition {
+	entry := RecordCondition{
 		Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: boot.since(c.debounce.SetAt), Reason: c.reason(), Ruled: c.ruled,
-		TokensAt: boot.since(c.budget.fullAt), stages: [3]concession{c.disputes[0].conceded, c.disputes[1].conceded, c.disputes[2].conceded},
+		TokensAt: boot.since(c.budget.fullAt),
 	}
+	for i, saved := range entry.disputes() {
+		*saved = recordDispute{c.disputes[i].conceded, boot.since(c.disputes[i].lostAt)}
+	}
+	return entry
+}
+
+// disputes are those of its rules before Degraded, for Degraded and for Critical.
+func (c *RecordCondition) disputes() [3]*recordDispute {
+	return [...]*recordDispute{&c.Dispute.OK, &c.Dispute.Degraded, &c.Dispute.Critical}
+}
+
+// remembers reports whether the entry has all that another one has to remember.
+func (c RecordCondition) remembers(other RecordCondition) bool {
+	c.summary = other.summary
+	for i, saved := range c.disputes() {
+		saved.LostAt = other.disputes()[i].LostAt
+	}
+	return c == other
 }
 
 // IsDisputed reports whether others removed a taint of the condition, and taintlet has given way.
 func (c RecordCondition) IsDisputed() bool {
-	return slices.ContainsFunc(disputed(), func(level probes.Level) bool { return dispute{conceded: c.Dispute[level.String()].Stage}.isContested() })
+	all := c.disputes()
+	return slices.ContainsFunc(all[:], func(d *recordDispute) bool { return dispute{conceded: d.Stage}.isContested() })
 }
 
 type recordDispute struct {
@@ -176,27 +204,16 @@ func (l timeline) past(d time.Duration) time.Time { return earlier(l.when(d), l.
 
 // keep returns the failure of the admission policy that the record remembers. No forged one
 // lasts longer than a real one, or names a taint that no controller removes.
-func (l timeline) keep(saved *recordKeep) keepFailure {
+func (l timeline) keep(saved recordKeep) keepFailure {
 	if !saved.isPossible() {
 		return keepFailure{}
 	}
 	return keepFailure{saved.Lost, saved.Version, earlier(l.at(saved.Until), l.now.Add(keepAgainAfter))}
 }
 
-func (r *recordKeep) isPossible() bool {
-	if r == nil {
-		return false
-	}
+func (r recordKeep) isPossible() bool {
 	_, isReconciled := taints.LifecycleCondition(r.Lost)
 	return isReconciled
-}
-
-// keep returns what the record says of a failure of the admission policy; nil: there is none.
-func (b Boot) keep(f keepFailure) *recordKeep {
-	if f == (keepFailure{}) {
-		return nil
-	}
-	return &recordKeep{f.lost, f.version, f.until.Sub(b.At)}
 }
 
 // timeline returns that of the record. After a reboot it is unknown how long the host was down.
@@ -225,33 +242,19 @@ const maxPenalty = 32
 // record returns what the next process has to know.
 func (s *State) record(owned []taints.Pair) Record {
 	r := Record{
-		Version:       recordVersion,
-		Revision:      s.ledger.revision,
-		Boot:          s.boot.ID,
-		At:            s.ledger.decidedAt.Sub(s.boot.At),
-		Time:          wall(s.ledger.decidedAt),
-		Instance:      instance{s.active.name},
-		Config:        s.ledger.policy.Hash,
-		EvictedAt:     s.boot.since(s.eviction.at),
-		Owned:         owned,
-		Freed:         s.startup.freed,
-		TokensAt:      s.boot.since(s.upkeep.fullAt),
-		Keep:          s.boot.keep(s.keep),
-		RepairEndedAt: s.boot.since(s.repairEndedAt),
-		Conditions:    make(map[probes.Condition]RecordCondition, len(s.conditions)),
+		Version:    recordVersion,
+		Revision:   s.ledger.revision,
+		Boot:       s.boot.ID,
+		At:         s.ledger.decidedAt.Sub(s.boot.At),
+		Time:       wall(s.ledger.decidedAt),
+		Instance:   instance{s.active.name},
+		Config:     s.ledger.policy.Hash,
+		Owned:      owned,
+		memory:     s.memory(),
+		Conditions: make(map[probes.Condition]RecordCondition, len(s.conditions)),
 	}
 	for i := range s.conditions {
-		c := &s.conditions[i]
-		entry := RecordCondition{remembered: c.remembered(s.boot), summary: c.summary}
-		for _, level := range disputed() {
-			if d := *c.disputeOf(level); d != (dispute{}) {
-				if entry.Dispute == nil {
-					entry.Dispute = map[string]recordDispute{}
-				}
-				entry.Dispute[level.String()] = recordDispute{d.conceded, s.boot.since(d.lostAt)}
-			}
-		}
-		r.Conditions[c.name] = entry
+		r.Conditions[s.conditions[i].name] = s.conditions[i].recorded
 	}
 	return r
 }
@@ -262,18 +265,17 @@ func (s *State) record(owned []taints.Pair) Record {
 func (s *State) isRevisionDue(t *turn) bool {
 	l := &s.ledger
 	for i := range s.conditions {
-		if c := &s.conditions[i]; c.remembered(s.boot) != c.recorded {
+		if c := &s.conditions[i]; !c.recorded.remembers(c.entry(s.boot)) {
 			return true
 		}
 	}
-	d := &l.decided
 	switch {
-	case d.upkeep != s.upkeep || d.freed != s.startup.freed || d.repairEndedAt != s.repairEndedAt || d.keep != s.keep || !slices.Equal(d.desired, l.desired):
+	case l.decided != s.memory() || !slices.Equal(l.revised, l.desired):
 		return true
 	case l.revision == 0: // without a record, a restart would not know what is ours on the Node
 		return len(l.owned) > 0 && t.in.Node.recordErr == nil && t.in.Node.record.Revision == 0
 	}
-	return d.uid != l.uid || d.instance != s.active.name
+	return !l.isOurs
 }
 
 // revise gives what was decided a new revision, and has the record say to people
@@ -281,10 +283,11 @@ func (s *State) isRevisionDue(t *turn) bool {
 func (s *State) revise(t *turn) {
 	l := &s.ledger
 	l.revise(t.now)
-	l.decided = decision{l.uid, s.active.name, s.upkeep, l.desired, s.startup.freed, s.repairEndedAt, s.keep}
+	l.decided, l.revised, l.isOurs = s.memory(), l.desired, true
 	for i := range s.conditions {
 		c := &s.conditions[i]
-		c.recorded, c.summary = c.remembered(s.boot), s.summarize(t, c)
+		c.recorded = c.entry(s.boot)
+		c.recorded.summary = s.summarize(t, c)
 	}
 }
 
@@ -332,9 +335,8 @@ func (s *State) restore(t *turn) {
 		if entry.Level == probes.Critical && !owns(t.policy, r.Owned, func(r *Rule) bool { return r.Condition == c.name && r.Level == probes.Critical }) {
 			c.debounce.Level = probes.Degraded // an eviction begins with a sample, an Event and a slot
 		}
-		for _, level := range disputed() {
-			saved := entry.Dispute[level.String()]
-			*c.disputeOf(level) = dispute{conceded: min(saved.Stage, acknowledged), lostAt: past(saved.LostAt)}
+		for i, saved := range entry.disputes() {
+			c.disputes[i] = dispute{conceded: min(saved.Stage, acknowledged), lostAt: past(saved.LostAt)}
 		}
 	}
 	s.ledger.land(node)

@@ -215,7 +215,7 @@ func (s *State) isSummaryDue(t *turn) bool {
 	if t.in.Node.record.Config != t.policy.Hash {
 		return true
 	}
-	return hasRecord && isWriting && slices.ContainsFunc(s.conditions, func(c condition) bool { return !c.summary.readsLike(s.summarize(t, &c)) })
+	return hasRecord && isWriting && slices.ContainsFunc(s.conditions, func(c condition) bool { return !c.recorded.readsLike(s.summarize(t, &c)) })
 }
 
 // report returns what the Node condition of a condition is to say now.

@@ -144,9 +144,8 @@ type condition struct {
 	fault fault
 	// since is when the level last changed; zero: not known.
 	since time.Time
-	// recorded is what the last revision of the record remembers.
-	recorded remembered
-	summary  summary
+	// recorded is what the last revision of the record says.
+	recorded RecordCondition
 	// otherSince is since when the samples of an OK condition say something else than its Node
 	// condition; zero: they do not.
 	otherSince time.Time
@@ -197,7 +196,7 @@ func (all conditions) following(policy *Policy, now time.Time) conditions {
 			*c = *known
 		} else {
 			*c = condition{name: name, debounce: Debouncer{Level: probes.OK}}
-			c.recorded = c.remembered(Boot{})
+			c.recorded = c.entry(Boot{})
 		}
 		c.budget = c.budget.within(policy.WriteBudget, now)
 		c.latches = latchesOf(policy, name, c.latches)

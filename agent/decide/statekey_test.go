@@ -60,7 +60,7 @@ var fields = map[string]how{
 	// For people only. What is lost: a restarted agent adopts a Node condition by its text,
 	// and so writes conditions once less. After a reboot, times count from record.At.
 	"NodeCondition.Message": {act: dropped}, "report.value": {act: dropped}, "report.clauses": {act: dropped}, "report.held": {act: dropped}, "report.from": {act: dropped}, "report.at": {old: 76 * time.Second},
-	"condition.since": {act: dropped}, "condition.summary": {act: dropped}, "condition.removals": {act: dropped},
+	"condition.since": {act: dropped}, "condition.removals": {act: dropped},
 	"ledger.decidedAt": {act: dropped}, "Record.Time": {act: dropped}, "Record.At": {act: dropped},
 	"RecordCondition.summary": {act: dropped}, "Boot.At": {act: dropped}, "eviction.waits": {act: plain},
 	"Observation.Message": {act: dropped}, "condition.unknownNotified": {old: time.Hour},
@@ -68,9 +68,9 @@ var fields = map[string]how{
 	"process.policy":       {act: plain},
 
 	"ledger.revision": {act: revision}, "ledger.landed": {act: revision}, "ledger.plannedFor": {act: revision}, "Record.Revision": {act: revision}, "active.source": {act: revision},
-	"instance.Name": {act: name}, "active.name": {act: name}, "decision.instance": {act: name},
-	"Record.TokensAt": {act: sinceBoot, old: time.Second}, "Record.EvictedAt": {act: sinceBoot, old: time.Hour},
-	"Record.RepairEndedAt": {act: sinceBoot, old: 2 * time.Hour}, "remembered.TokensAt": {act: sinceBoot, old: time.Second}, "remembered.SetAt": {act: sinceBoot, old: 6 * time.Hour},
+	"instance.Name": {act: name}, "active.name": {act: name},
+	"memory.TokensAt": {act: sinceBoot, old: time.Second}, "memory.EvictedAt": {act: sinceBoot, old: time.Hour},
+	"memory.RepairEndedAt": {act: sinceBoot, old: 2 * time.Hour}, "RecordCondition.TokensAt": {act: sinceBoot, old: time.Second}, "RecordCondition.SetAt": {act: sinceBoot, old: 6 * time.Hour},
 	"recordDispute.LostAt": {act: sinceBoot, old: 61 * time.Second},
 
 	"recordKeep.Until": {act: sinceBoot, old: time.Second},

@@ -26,7 +26,7 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 		s.followKeep(t)
 		if takesOver {
 			s.ledger.desired = s.asked(t)
-			s.ledger.decided = decision{upkeep: s.upkeep, desired: s.ledger.desired, repairEndedAt: s.repairEndedAt, keep: s.keep}
+			s.ledger.decided, s.ledger.revised, s.ledger.isOurs = s.memory(), s.ledger.desired, false
 		}
 	}
 	if in.Node != nil && s.active.restored {

@@ -73,7 +73,7 @@ func mutants() []mutant {
 		{"losses.go", `slices.Contains(l.lost, pair) || node.Has(pair)`, `node.Has(pair)`},
 		{"desired.go", `if c.disputeOf(rule.Level).conceded != asRuled ||`, `if c.disputeOf(rule.Level).conceded == vetoed ||`},
 		{"desired.go", `return isOurs || c.debounce.Level >= rule.Level`, `return isOurs || c.debounce.Level == rule.Level`},
-		{"record.go", `c.remembered(s.boot) != c.recorded {`, `c.remembered(s.boot).Level != c.recorded.Level {`},
+		{"record.go", `!c.recorded.remembers(c.entry(s.boot)) {`, `c.recorded.Level != c.debounce.Level {`},
 		{"losses.go", `case isBroken: // nobody disputes`, `case isBroken && d.manual: // nobody disputes`},
 		{"record.go", `if entry.Level == probes.Critical && !owns(`, `if entry.Level == probes.Unknown && !owns(`},
 		{"record.go", `s.eviction.at = past(r.EvictedAt)`, `_ = past(r.EvictedAt)`},
