@@ -19,17 +19,17 @@ func (s *State) WhyNotWriting() string {
 // WhyNoNewTaint says what has stopped new taints for a condition, for people; empty:
 // nothing has.
 func (s *State) WhyNoNewTaint(name probes.Condition) string {
-	if s.pause.observes(name) {
+	if s.known(name).isObserved() {
 		if would := s.would(s.known(name)); would != "" {
 			return describe.WouldSet(would)
 		}
 		return ""
 	}
-	return describe.NoNewTaint(s.pause.holds(name))
+	return describe.NoNewTaint(s.known(name).stopped)
 }
 
 // IsObserved reports whether no taint of a condition is to be on the Node.
-func (s *State) IsObserved(name probes.Condition) bool { return s.pause.observes(name) }
+func (s *State) IsObserved(name probes.Condition) bool { return s.known(name).isObserved() }
 
 // Level is the level that was decided for a condition.
 func (s *State) Level(name probes.Condition) probes.Level {
@@ -125,7 +125,7 @@ func (s *State) Reason(name probes.Condition) string {
 // Unknown: a level decided up to an hour ago (unknownAfter) would brake others. So it is under
 // maintenance, when a host may be in any state.
 func (s *State) Shared(name probes.Condition) probes.Level {
-	if c := s.known(name); s.pause.maintenance != "" || c.isSeen() && c.last.Level == probes.Unknown {
+	if c := s.known(name); s.maintenance != "" || c.isSeen() && c.last.Level == probes.Unknown {
 		return probes.Unknown
 	}
 	return s.Requested(name)
@@ -143,4 +143,4 @@ func (s *State) Requested(name probes.Condition) probes.Level {
 
 // Maintenance returns the type of the Node condition by which the Node is under maintenance; empty:
 // it is not. Peers read it.
-func (s *State) Maintenance() string { return s.pause.maintenance }
+func (s *State) Maintenance() string { return s.maintenance }

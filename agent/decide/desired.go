@@ -95,7 +95,7 @@ func (s *State) asked(t *turn) []DesiredTaint {
 // observed, and others let it stand.
 func (s *State) letsStand(rule *Rule) bool {
 	c := s.conditions.of(rule.Condition)
-	return !s.pause.observes(c.name) && s.asks(c, rule)
+	return !c.isObserved() && s.asks(c, rule)
 }
 
 // asks reports whether a rule asks for its taint at the decided level, and others let it stand. A

@@ -34,7 +34,7 @@ func (s *State) NextToken(p *Policy, now time.Time) time.Time {
 }
 
 // PausedBy says what has stopped new taints for a condition, as the State knows it.
-func (s *State) PausedBy(name probes.Condition) describe.Hold { return s.pause.holds(name) }
+func (s *State) PausedBy(name probes.Condition) describe.Hold { return s.known(name).stopped }
 
 // Reaches reports whether the share brakes.
 func (s Share) Reaches(percent, minPeers int) bool { return s.reaches(percent, minPeers) }

@@ -128,9 +128,9 @@ func (s *State) mayDegrade(t *turn, c *condition) bool {
 // pauseGate holds what adds something while a person or the maintenance of the Node stops
 // that. What is only observed gets its level as always, and no taint.
 func (s *State) pauseGate(t *turn, r request) (describe.Hold, time.Time) {
-	held := s.pause.holds(r.c.name)
+	held := r.c.stopped
 	switch {
-	case held == "" || !r.adds(t) || r.taint == nil && s.pause.observes(r.c.name):
+	case held == "" || !r.adds(t) || r.taint == nil && r.c.isObserved():
 		return "", time.Time{}
 	case t.in.Node != nil && PausedBy(t.in.Node.Node, t.policy, r.c.name) == "": // it ends with a token
 		return describe.HeldWriteBudget, s.upkeep.nextAt(t.policy.Upkeep)
@@ -150,7 +150,7 @@ func (s *State) brakeGate(t *turn, r request) (describe.Hold, time.Time) {
 // is of no use.
 func (s *State) yieldGate(_ *turn, r request) (describe.Hold, time.Time) {
 	isLevel := r.taint == nil
-	if isLevel && (r.level != probes.Critical || s.pause.observes(r.c.name) || r.staysBlindly()) {
+	if isLevel && (r.level != probes.Critical || r.c.isObserved() || r.staysBlindly()) {
 		return "", time.Time{}
 	}
 	return r.c.disputeOf(r.level).holds(), time.Time{}
@@ -159,7 +159,7 @@ func (s *State) yieldGate(_ *turn, r request) (describe.Hold, time.Time) {
 // intervalGate holds an eviction that begins a short time after another one.
 func (s *State) intervalGate(t *turn, r request) (describe.Hold, time.Time) {
 	again := s.eviction.at.Add(t.policy.EvictionInterval)
-	if r.taint != nil || !r.adds(t) || s.pause.observes(r.c.name) || s.eviction.at.IsZero() || !t.now.Before(again) {
+	if r.taint != nil || !r.adds(t) || r.c.isObserved() || s.eviction.at.IsZero() || !t.now.Before(again) {
 		return "", time.Time{}
 	}
 	return describe.HeldEvictionInterval, again
@@ -169,7 +169,7 @@ func (s *State) intervalGate(t *turn, r request) (describe.Hold, time.Time) {
 // when the slot is unknown. While the probe cannot tell, nothing else ends it. What is only
 // observed goes on as if there were a slot, and a Node of the control plane gets none.
 func (s *State) slotGate(t *turn, r request) (describe.Hold, time.Time) {
-	isObserved := r.taint == nil && s.pause.observes(r.c.name)
+	isObserved := r.taint == nil && r.c.isObserved()
 	isMissing := t.in.Slot == SlotNone && r.taint == nil || t.in.Slot != SlotHeld && r.adds(t)
 	switch {
 	case !r.isForEviction():
@@ -312,7 +312,7 @@ func (s *State) wantsToEvict(t *turn, c *condition) bool {
 
 // needsSlot reports whether a condition would evict if it had a slot, and a token.
 func (s *State) needsSlot(t *turn, c *condition) bool {
-	if !s.isLongCritical(t, c) || s.pause.observes(c.name) {
+	if !s.isLongCritical(t, c) || c.isObserved() {
 		return false
 	}
 	held, _ := s.refusal(t, request{c: c, level: probes.Critical})

@@ -115,7 +115,7 @@ func (c *condition) latchTarget(l *latch, debounce Debounce, now time.Time) prob
 func (s *State) allowLatch(t *turn, c *condition, l *latch, to probes.Level) bool {
 	switch {
 	case to > probes.OK:
-		return l.isEarly() || !s.pause.has(c.name)
+		return l.isEarly() || !c.isPaused()
 	case l.isEarly() && c.since.Equal(t.now):
 		return true
 	case l.isEarly():
@@ -132,7 +132,7 @@ func (s *State) notifySoft(t *turn, c *condition, l *latch) {
 		return
 	}
 	rule, _ := t.policy.rule(c.name, probes.OK)
-	set, held := rule.Taint.Pair().With(rule.Taint.Value), s.pause.holds(c.name)
+	set, held := rule.Taint.Pair().With(rule.Taint.Value), c.stopped
 	if l.Level > probes.OK {
 		t.notify(Notice{Kind: SoftTaintSet, Condition: c.name, Message: describe.SoftSet(set, c.last.Message, held)})
 	} else {

@@ -66,7 +66,7 @@ func (s *State) enter(t *turn, c *condition, target probes.Level) {
 		c.ruled = ""
 	}
 	switch {
-	case target == probes.Critical && !s.pause.observes(c.name):
+	case target == probes.Critical && !c.isObserved():
 		s.eviction.at = t.now
 	case before == probes.OK:
 		c.removals = describe.Removals{} // those of an earlier incident say nothing of this one

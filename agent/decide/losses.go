@@ -20,7 +20,7 @@ func (s *State) countLosses(t *turn) {
 	var counted []*dispute // of this version of the Node: all that is gone from it is one removal
 	for _, d := range l.desired {
 		pair := d.Pair
-		isPaused := s.pause.has(d.Condition) && pair.Effect != taints.NoExecute && !d.manual
+		isPaused := s.known(d.Condition).isPaused() && pair.Effect != taints.NoExecute && !d.manual
 		if !slices.Contains(l.owned, pair) || slices.Contains(l.lost, pair) || node.Has(pair) {
 			continue
 		}
@@ -195,7 +195,7 @@ func (s *State) followKeep(t *turn) {
 func (s *State) losesKept(t *turn, d DesiredTaint) bool {
 	node, by := t.in.Node, t.in.Node.LastWriter
 	isAsked := d.Via == taints.Kept && t.in.Facts.KeepPolicy && slices.Contains(taints.HeldKeys(node.Node), d.Pair.Key)
-	isSoon := !s.ledger.setAt.IsZero() && t.in.NodeAt.Sub(s.ledger.setAt) <= controllerWithin && !s.pause.has(d.Condition)
+	isSoon := !s.ledger.setAt.IsZero() && t.in.NodeAt.Sub(s.ledger.setAt) <= controllerWithin && !s.known(d.Condition).isPaused()
 	if !isAsked || !slices.Contains(controllers(), by) && (by != "" || !isSoon) {
 		return false
 	}

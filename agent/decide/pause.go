@@ -10,190 +10,146 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// pause says for which conditions a person has stopped additions, or for all of them
-// the maintenance of the Node, and which are only observed.
-type pause struct {
-	// conditions are those that the annotation names, in the configuration's order. The
-	// slice is replaced, never changed.
-	conditions []probes.Condition
-	// maintenance is the type of the Node condition by which the Node is under
-	// maintenance, which stops additions for all conditions; empty: it is not.
-	maintenance string
-	// unreadable is the annotation's value when it says neither "true", "false" nor a list of
-	// conditions. Its author wanted to stop something, so everything is stopped.
-	unreadable string
-	// observed are those of which no taint is to be on the Node, by the configuration or by
-	// the Node's annotation, in the configuration's order.
-	observed []probes.Condition
+// isPaused reports whether additions for the condition are stopped.
+func (c *condition) isPaused() bool { return c.stopped != "" }
+
+// isObserved reports whether no taint of the condition is to be on the Node.
+func (c *condition) isObserved() bool { return c.stopped == describe.HeldObserved }
+
+// rank orders what stops additions: of several, the highest counts.
+func rank(stop describe.Hold) int {
+	return slices.Index([]describe.Hold{"", describe.HeldMaintenance, describe.HeldPaused, describe.HeldObserved}, stop)
 }
 
-// has reports whether additions for a condition are stopped.
-func (p pause) has(name probes.Condition) bool { return p.holds(name) != "" }
+// parsePause reads the annotation taintlet.dev/paused: "true", "false", or conditions separated by
+// commas. The author of anything else wanted to stop something, so everything is stopped.
+func parsePause(value string, policy *Policy) (paused []probes.Condition, isReadable bool) {
+	switch value {
+	case "", "false":
+		return nil, true
+	case "true":
+		return policy.names(), true
+	}
+	for word := range strings.SplitSeq(value, ",") {
+		name := probes.Condition(strings.TrimSpace(word))
+		if _, known := policy.Condition(name); !known {
+			return policy.names(), false
+		}
+		paused = append(paused, name)
+	}
+	return paused, true
+}
 
-// byPerson reports whether the annotation stops additions for a condition.
-func (p pause) byPerson(name probes.Condition) bool { return slices.Contains(p.conditions, name) }
-
-// observes reports whether no taint of a condition is to be on the Node.
-func (p pause) observes(name probes.Condition) bool { return slices.Contains(p.observed, name) }
-
-// holds says what stops additions for a condition; empty: nothing does.
-func (p pause) holds(name probes.Condition) describe.Hold {
+// PausedBy says what stops additions for a condition on a Node; empty: nothing does. An agent that
+// runs may not have followed it yet. An annotation of the mode that is not known was meant to stop
+// something.
+func PausedBy(node *taints.Node, policy *Policy, name probes.Condition) describe.Hold {
+	c, _ := policy.Condition(name)
+	mode := node.Annotations[taints.ModeAnnotation]
+	paused, _ := parsePause(node.Annotations[taints.PausedAnnotation], policy)
 	switch {
-	case p.observes(name):
+	case c.Observed || mode != "" && mode != string(Enforce):
 		return describe.HeldObserved
-	case p.byPerson(name):
+	case slices.Contains(paused, name):
 		return describe.HeldPaused
-	case p.maintenance != "":
+	case MaintenanceOf(node, policy.Maintenance) != "":
 		return describe.HeldMaintenance
 	}
 	return ""
 }
 
-func (p pause) equal(other pause) bool {
-	return p.unreadable == other.unreadable && slices.Equal(p.conditions, other.conditions) && p.maintenance == other.maintenance && slices.Equal(p.observed, other.observed)
-}
-
-// parsePause reads the annotation taintlet.dev/paused: "true", or conditions
-// separated by commas.
-func parsePause(value string, policy *Policy) pause {
-	switch value {
-	case "", "false":
-		return pause{}
-	case "true":
-		return pause{conditions: policy.names()}
+// followPause takes over what stops additions on the Node, and reports changes. A pause begins at
+// once. One ends with a token of the write budget, so that pausing and resuming all the time does
+// not cause a write each time. A pause that begins does not wait for a pause that ends.
+func (s *State) followPause(t *turn) {
+	next := pause{make([]describe.Hold, len(s.conditions)), MaintenanceOf(t.in.Node.Node, t.policy.Maintenance)}
+	before := pause{make([]describe.Hold, len(s.conditions)), s.maintenance}
+	ends := before.maintenance != "" && next.maintenance == ""
+	for i := range s.conditions {
+		before.stops[i], next.stops[i] = s.conditions[i].stopped, PausedBy(t.in.Node.Node, t.policy, s.conditions[i].name)
+		ends = ends || rank(next.stops[i]) < rank(before.stops[i])
 	}
-	var named []probes.Condition
-	for word := range strings.SplitSeq(value, ",") {
-		name := probes.Condition(strings.TrimSpace(word))
-		if _, known := policy.Condition(name); !known {
-			return pause{conditions: policy.names(), unreadable: describe.Cut(value)}
-		}
-		named = append(named, name)
+	if slices.Equal(before.stops, next.stops) && before.maintenance == next.maintenance {
+		return
 	}
-	return pause{conditions: inOrder(named, policy)}
-}
-
-// pauseOf reads what stops additions on a Node: the annotations, the configuration and the
-// maintenance. An annotation of the mode that is not known was meant to stop something.
-func pauseOf(node *taints.Node, policy *Policy) pause {
-	p := parsePause(node.Annotations[taints.PausedAnnotation], policy)
-	p.maintenance = MaintenanceOf(node, policy.Maintenance)
-	isObserved := !slices.Contains([]string{"", string(Enforce)}, node.Annotations[taints.ModeAnnotation])
-	for i := range policy.Conditions {
-		if c := &policy.Conditions[i]; isObserved || c.Observed {
-			p.observed = append(p.observed, c.Name)
+	if ends && !s.upkeep.take(t.policy.Upkeep, t.now) {
+		next.maintenance = cmp.Or(next.maintenance, before.maintenance)
+		for i, stop := range before.stops {
+			if rank(next.stops[i]) < rank(stop) {
+				next.stops[i] = stop
+			}
 		}
 	}
-	return p
+	resumes, forgiven := false, false
+	s.maintenance = next.maintenance
+	for i, stop := range before.stops {
+		c := &s.conditions[i]
+		c.stopped = next.stops[i]
+		switch hasEnded := rank(c.stopped) < rank(stop); {
+		case hasEnded && stop == describe.HeldPaused:
+			resumes, forgiven = true, c.forgive() || forgiven
+		case hasEnded && stop == describe.HeldObserved && c.debounce.Level == probes.Critical:
+			c.debounce.Level = probes.Degraded // an eviction begins with a sample, an Event and a slot
+		}
+	}
+	s.notifyPause(t, before, next, resumes, forgiven)
 }
 
-// PausedBy says what stops additions for a condition on a Node; empty: nothing does. An
-// agent that runs may not have followed it yet.
-func PausedBy(node *taints.Node, policy *Policy, name probes.Condition) describe.Hold {
-	return pauseOf(node, policy).holds(name)
+// pause is what stops additions: for each condition, and the type of the Node condition by which
+// the Node is under maintenance; empty: nothing.
+type pause struct {
+	stops       []describe.Hold
+	maintenance string
 }
 
-// inOrder returns each of the conditions once, in the configuration's order.
-func inOrder(listed []probes.Condition, policy *Policy) []probes.Condition {
-	return slices.DeleteFunc(policy.names(), func(name probes.Condition) bool { return !slices.Contains(listed, name) })
+// notifyPause reports what stops additions from now on, or no longer does. Of several conditions
+// that mean maintenance, it names one.
+func (s *State) notifyPause(t *turn, before, next pause, resumes, forgiven bool) {
+	switch was, is := s.stoppedBy(describe.HeldObserved, before), s.stoppedBy(describe.HeldObserved, next); {
+	case was == is:
+	case is != "":
+		t.notify(Notice{Kind: Observed, Message: describe.Observed(is)})
+	default:
+		t.notify(Notice{Kind: Enforced, Message: describe.Enforced(was)})
+	}
+	paused := s.stoppedBy(describe.HeldPaused, next)
+	switch was := s.stoppedBy(describe.HeldPaused, before); {
+	case paused != "" && paused != was:
+		unreadable := t.in.Node.Annotations[taints.PausedAnnotation]
+		if _, isReadable := parsePause(unreadable, t.policy); isReadable {
+			unreadable = ""
+		}
+		t.notify(Notice{Kind: Paused, Message: describe.Paused(paused, describe.Cut(unreadable))})
+	case paused == "" && resumes:
+		t.notify(Notice{Kind: Resumed, Message: describe.Resumed(forgiven, next.maintenance != "")})
+	}
+	switch wasUnder, isUnder := before.maintenance != "", next.maintenance != ""; {
+	case isUnder && !wasUnder:
+		t.notify(Notice{Kind: Paused, Message: describe.MaintenanceBegins(next.maintenance)})
+	case wasUnder && !isUnder:
+		t.notify(Notice{Kind: Resumed, Message: describe.MaintenanceEnds(before.maintenance, paused)})
+	}
 }
 
-// listed names conditions for people.
-func listed(all []probes.Condition) string {
-	names := make([]string, len(all))
-	for i, name := range all {
-		names[i] = string(name)
+// stoppedBy names the conditions that something stops, for people.
+func (s *State) stoppedBy(stop describe.Hold, by pause) string {
+	var names []string
+	for i := range s.conditions {
+		if by.stops[i] == stop {
+			names = append(names, string(s.conditions[i].name))
+		}
 	}
 	return strings.Join(names, ", ")
 }
 
-// endsFor reports whether what stops additions for some condition is over with the next
-// pause: a person's, the maintenance, or the mode.
-func (p pause) endsFor(next pause) bool {
-	if p.maintenance != "" && next.maintenance == "" {
-		return true
-	}
-	return slices.ContainsFunc(p.conditions, func(name probes.Condition) bool { return !next.byPerson(name) }) ||
-		slices.ContainsFunc(p.observed, func(name probes.Condition) bool { return !next.observes(name) })
-}
-
-// followPause takes over the pause and the maintenance that the Node shows, and reports changes. A
-// pause begins at once. One ends with a token of the write budget, so that pausing and resuming all
-// the time does not cause a write each time.
-func (s *State) followPause(t *turn) {
-	next := pauseOf(t.in.Node.Node, t.policy)
-	if next.equal(s.pause) {
-		return
-	}
-	forgiven := false
-	if s.pause.endsFor(next) {
-		if !s.upkeep.take(t.policy.Upkeep, t.now) {
-			// A pause that begins does not wait for a pause that ends.
-			s.pause.conditions = inOrder(slices.Concat(s.pause.conditions, next.conditions), t.policy)
-			s.pause.observed = inOrder(slices.Concat(s.pause.observed, next.observed), t.policy)
-			s.pause.maintenance = cmp.Or(next.maintenance, s.pause.maintenance)
-			return
-		}
-		forgiven = s.forgive(next)
-	}
-	before := s.pause
-	s.pause = next
-	s.endObserving(before)
-	notifyPause(t, before, next, forgiven)
-}
-
-// endObserving brings what was Critical only to be reported back to Degraded: an eviction
-// begins with a sample, an Event and a slot.
-func (s *State) endObserving(before pause) {
-	for i := range s.conditions {
-		c := &s.conditions[i]
-		if before.observes(c.name) && !s.pause.observes(c.name) && c.debounce.Level == probes.Critical {
-			c.debounce.Level = probes.Degraded
-		}
-	}
-}
-
-// notifyPause reports what stops additions from now on, or no longer does: the annotation, the
-// maintenance, or both. Of several conditions that mean maintenance, it names one.
-func notifyPause(t *turn, before, next pause, forgiven bool) {
-	if !slices.Equal(before.observed, next.observed) {
-		if len(next.observed) > 0 {
-			t.notify(Notice{Kind: Observed, Message: describe.Observed(listed(next.observed))})
-		} else {
-			t.notify(Notice{Kind: Enforced, Message: describe.Enforced(listed(before.observed))})
-		}
-	}
-	isByPerson, isByMaintenance := len(next.conditions) > 0, next.maintenance != ""
-	switch isSame := before.unreadable == next.unreadable && slices.Equal(before.conditions, next.conditions); {
-	case isSame:
-	case isByPerson:
-		t.notify(Notice{Kind: Paused, Message: describe.Paused(listed(next.conditions), next.unreadable)})
-	default:
-		t.notify(Notice{Kind: Resumed, Message: describe.Resumed(forgiven, isByMaintenance)})
-	}
-	switch wasByMaintenance := before.maintenance != ""; {
-	case isByMaintenance == wasByMaintenance:
-	case isByMaintenance:
-		t.notify(Notice{Kind: Paused, Message: describe.MaintenanceBegins(next.maintenance)})
-	default:
-		t.notify(Notice{Kind: Resumed, Message: describe.MaintenanceEnds(before.maintenance, listed(next.conditions))})
-	}
-}
-
-// forgive ends the contests of the conditions whose pause by a person is over with the next one,
-// and forgets a first loss. A person who ends a pause has decided again, and this is the one way to
-// end a contest. A veto stays: nobody evicts by mistake.
-func (s *State) forgive(next pause) (forgiven bool) {
-	for i := range s.conditions {
-		c := &s.conditions[i]
-		if !s.pause.byPerson(c.name) || next.byPerson(c.name) {
-			continue
-		}
-		for j := range c.disputes {
-			if d := &c.disputes[j]; d.conceded < vetoed {
-				forgiven = forgiven || d.conceded != asRuled
-				*d = dispute{}
-			}
+// forgive ends the contests of a condition whose pause by a person is over, and forgets a first
+// loss. A person who ends a pause has decided again, and this is the one way to end a contest. A
+// veto stays: nobody evicts by mistake.
+func (c *condition) forgive() (forgiven bool) {
+	for i := range c.disputes {
+		if d := &c.disputes[i]; d.conceded < vetoed {
+			forgiven = forgiven || d.conceded != asRuled
+			*d = dispute{}
 		}
 	}
 	return forgiven
@@ -202,7 +158,7 @@ func (s *State) forgive(next pause) (forgiven bool) {
 // asItStands returns the taint as it is on the Node already, where the condition is paused: a pause
 // changes no taint that stands.
 func (s *State) asItStands(node *Node, d DesiredTaint) DesiredTaint {
-	if !s.pause.has(d.Condition) || node.Has(d.Pair) {
+	if !s.known(d.Condition).isPaused() || node.Has(d.Pair) {
 		return d
 	}
 	other := d.otherWay()

@@ -66,7 +66,7 @@ func (s *State) needsRepair() *condition {
 func (s *State) judgeRepair(t *turn) {
 	for i := range s.conditions {
 		c := &s.conditions[i]
-		if s.pause.observes(c.name) { // a repairer would reboot the host
+		if c.isObserved() { // a repairer would reboot the host
 			c.fault.Level = min(c.fault.Level, probes.Degraded)
 			continue
 		}
@@ -157,7 +157,7 @@ func (s *State) describeRepair(t *turn) describe.Repair {
 		c := &s.conditions[i]
 		if due, isPending := s.repairDue(t, c); isPending {
 			d.Kind, d.Reason, d.Since, d.Next = ConditionType(c.name), c.fault.reason, c.fault.SetAt, due
-			d.Braked, d.Observed = s.isFaultBraked(t, c), s.pause.observes(c.name)
+			d.Braked, d.Observed = s.isFaultBraked(t, c), c.isObserved()
 			return d
 		}
 	}

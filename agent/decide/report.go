@@ -324,7 +324,7 @@ func (s *State) describe(t *turn, c *condition) describe.Condition {
 	if c.debounce.isDamped(debounce) {
 		d.Damped = c.debounce.flaps()
 	}
-	if !s.pause.observes(c.name) {
+	if !c.isObserved() {
 		d.Held, d.Until, d.Evicting = s.whyNot(t, c)
 	} else if d.Would = s.would(c); d.Would != "" {
 		d.Held = describe.HeldObserved

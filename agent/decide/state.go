@@ -19,13 +19,15 @@ type State struct {
 	conditions conditions
 	// upkeep meters the writes that no condition asks for: repairs, the end of a pause, lower
 	// values, and the removal of the start-up taint.
-	upkeep   bucket
-	active   active
-	ledger   ledger
-	pause    pause
-	eviction eviction
-	writes   conditionWrites
-	startup  startup
+	upkeep bucket
+	active active
+	ledger ledger
+	// maintenance is the type of the Node condition by which the Node is under maintenance, which
+	// stops additions for all conditions; empty: it is not.
+	maintenance string
+	eviction    eviction
+	writes      conditionWrites
+	startup     startup
 	// repairEndedAt is when the Node most recently said that its host needs a repair, and it
 	// did not.
 	repairEndedAt time.Time
@@ -126,6 +128,8 @@ type Notice struct {
 type condition struct {
 	name     probes.Condition
 	debounce Debouncer
+	// stopped says what stops additions for it; empty: nothing does.
+	stopped describe.Hold
 	// disputes of its rules before Degraded, for Degraded and for Critical.
 	disputes [3]dispute
 	// removals of its taints by other clients.
