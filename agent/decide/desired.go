@@ -64,7 +64,7 @@ func (s *State) desire(t *turn) {
 	s.ledger.desired = asked[:0]
 	for _, d := range asked {
 		d = s.asItStands(t.in.Node, d)
-		if held, _ := s.refusal(t, request{s.conditions.of(d.Condition), d.Level, &d}); held != "" || s.isOver(t, d) {
+		if held, _ := s.refusesTaint(t, s.conditions.of(d.Condition), d); held != "" || s.isOver(t, d) {
 			continue
 		}
 		s.ledger.desired = append(s.ledger.desired, d)

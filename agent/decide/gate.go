@@ -9,50 +9,64 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// request is what gates hold back or let pass: that a condition has a level, or the taint of
-// a level that is decided.
-type request struct {
-	c     *condition
-	level probes.Level
-	taint *DesiredTaint // nil: the level
-}
-
-// adds reports whether the request adds a taint to the Node, or begins an eviction.
-func (r request) adds(t *turn) bool {
-	if r.taint != nil {
-		return !t.in.Node.Has(r.taint.Pair)
+// refusesLevel is the first gate that keeps a level of a condition from being decided, and when that
+// is over; empty: nothing does. Step decides by it, and the Node's condition, the record and the
+// metric say the same. What is decided may still wait for its write.
+func (s *State) refusesLevel(t *turn, c *condition, level probes.Level) (describe.Hold, time.Time) {
+	switch {
+	case level == probes.Degraded && c.debounce.Level < level:
+		return s.brake(t, c)
+	case level != probes.Critical:
+		return "", time.Time{}
 	}
-	return r.level == probes.Critical && r.c.debounce.Level < probes.Critical
-}
-
-// isForEviction reports whether it is about an eviction.
-func (r request) isForEviction() bool {
-	return r.level == probes.Critical && r.taint == nil || r.taint != nil && r.taint.Pair.Effect == taints.NoExecute
-}
-
-// staysBlindly reports whether a level is to stay while the probe cannot tell.
-func (r request) staysBlindly() bool {
-	return r.taint == nil && r.c.debounce.Level == r.level && !r.c.debounce.unknownSince.IsZero()
-}
-
-// gate says what holds a request back, and when that is over; empty: nothing does. Step
-// decides by it, and the Node's condition, the record and the metric say the same.
-func (s *State) gate(t *turn, r request) (describe.Hold, time.Time) {
-	if held, until := s.refusal(t, r); held != "" {
-		return held, until
+	begins, again := c.debounce.Level < level, s.eviction.at.Add(t.policy.EvictionInterval)
+	isBlind := !begins && !c.debounce.unknownSince.IsZero() // then it stays, but for a lost slot
+	switch yields := c.disputeOf(level).holds(); {
+	case c.isObserved(): // it goes on as if nothing held it
+	case begins && c.isPaused():
+		return s.pauseGate(t, c)
+	case yields != "" && !isBlind: // the taint would not be set, so its level is of no use
+		return yields, time.Time{}
+	case begins && !s.eviction.at.IsZero() && t.now.Before(again):
+		return describe.HeldEvictionInterval, again
 	}
-	return s.writeGate(t, r)
+	switch {
+	case !isBlind && !t.policy.ControlPlaneEvicts && t.in.Node != nil && isControlPlane(t.in.Node.Node):
+		return describe.HeldControlPlane, time.Time{}
+	case c.isObserved():
+	case t.in.Slot == SlotNone, begins && t.in.Slot != SlotHeld: // an unknown slot ends no eviction
+		return describe.HeldEvictionSlot, time.Time{}
+	}
+	return "", time.Time{}
 }
 
-// refusal is the first gate that keeps a request from being decided. What is decided
-// may still wait for its write.
-func (s *State) refusal(t *turn, r request) (describe.Hold, time.Time) {
-	for _, gate := range [...]func(*State, *turn, request) (describe.Hold, time.Time){
-		(*State).pauseGate, (*State).brakeGate, (*State).yieldGate, (*State).intervalGate, (*State).slotGate,
-	} {
-		if held, until := gate(s, t, r); held != "" {
-			return held, until
-		}
+// refusesTaint is the same for the taint of a level that is decided.
+func (s *State) refusesTaint(t *turn, c *condition, d DesiredTaint) (describe.Hold, time.Time) {
+	adds := !t.in.Node.Has(d.Pair)
+	switch yields := c.disputeOf(d.Level).holds(); {
+	case adds && c.isPaused():
+		return s.pauseGate(t, c)
+	case yields != "":
+		return yields, time.Time{}
+	case adds && d.Pair.Effect == taints.NoExecute && t.in.Slot != SlotHeld:
+		return describe.HeldEvictionSlot, time.Time{}
+	}
+	return "", time.Time{}
+}
+
+// pauseGate is what stops additions for a condition, or the token that its end waits for.
+func (s *State) pauseGate(t *turn, c *condition) (describe.Hold, time.Time) {
+	if t.in.Node != nil && PausedBy(t.in.Node.Node, t.policy, c.name) == "" {
+		return describe.HeldWriteBudget, s.upkeep.nextAt(t.policy.Upkeep)
+	}
+	return c.stopped, time.Time{}
+}
+
+// writeGate holds what needs a token that is not there: the begin of an eviction one of its
+// condition, and what others removed one of the Node.
+func writeGate(b bucket, c WriteBudget, now time.Time) (describe.Hold, time.Time) {
+	if next := b.nextAt(c); now.Before(next) {
+		return describe.HeldWriteBudget, next
 	}
 	return "", time.Time{}
 }
@@ -63,10 +77,10 @@ func (s *State) whyNot(t *turn, c *condition) (held describe.Hold, until time.Ti
 	if held, until = s.gateOfTaints(t, c, probes.Degraded); held != "" || !s.wantsToEvict(t, c) {
 		return held, until, false
 	}
-	if c.debounce.Level < probes.Critical {
-		held, until = s.gate(t, request{c: c, level: probes.Critical})
-	} else {
+	if c.debounce.Level == probes.Critical {
 		held, until = s.gateOfTaints(t, c, probes.Critical)
+	} else if held, until = s.refusesLevel(t, c, probes.Critical); held == "" {
+		held, until = writeGate(c.budget, t.policy.WriteBudget, t.now)
 	}
 	return held, until, held != ""
 }
@@ -79,7 +93,11 @@ func (s *State) gateOfTaints(t *turn, c *condition, level probes.Level) (describ
 			continue
 		}
 		d := s.asItStands(t.in.Node, place(rule, t.in.Facts))
-		if held, until := s.gate(t, request{c, level, &d}); held != "" {
+		held, until := s.refusesTaint(t, c, d)
+		if held == "" && !t.in.Node.Has(d.Pair) && s.ledger.hasLanded() {
+			held, until = writeGate(s.upkeep, t.policy.Upkeep, t.now)
+		}
+		if held != "" {
 			return held, until
 		}
 	}
@@ -89,7 +107,7 @@ func (s *State) gateOfTaints(t *turn, c *condition, level probes.Level) (describ
 // mayBeCritical reports whether a condition whose samples ask for Critical may step up
 // or stay there, but for a token of the write budget.
 func (s *State) mayBeCritical(t *turn, c *condition) bool {
-	held, _ := s.refusal(t, request{c: c, level: probes.Critical})
+	held, _ := s.refusesLevel(t, c, probes.Critical)
 	return held == "" && (t.policy.HasRule(c.name, probes.Critical) || !c.debounce.unknownSince.IsZero())
 }
 
@@ -109,7 +127,7 @@ func (s *State) mayDegrade(t *turn, c *condition) bool {
 	if r.since.IsZero() {
 		r.since, r.round = t.now, t.in.Peers.Rounds
 	}
-	held, _ := s.gate(t, request{c: c, level: probes.Degraded})
+	held, _ := s.refusesLevel(t, c, probes.Degraded)
 	if r.braked = ""; held != describe.HeldFleetBrake {
 		return held == ""
 	}
@@ -123,78 +141,6 @@ func (s *State) mayDegrade(t *turn, c *condition) bool {
 		t.notify(Notice{Kind: TaintBraked, Condition: c.name, Message: describe.BrakeBegins(c.last.Message, r.braked)})
 	}
 	return false
-}
-
-// pauseGate holds what adds something while a person or the maintenance of the Node stops
-// that. What is only observed gets its level as always, and no taint.
-func (s *State) pauseGate(t *turn, r request) (describe.Hold, time.Time) {
-	held := r.c.stopped
-	switch {
-	case held == "" || !r.adds(t) || r.taint == nil && r.c.isObserved():
-		return "", time.Time{}
-	case t.in.Node != nil && PausedBy(t.in.Node.Node, t.policy, r.c.name) == "": // it ends with a token
-		return describe.HeldWriteBudget, s.upkeep.nextAt(t.policy.Upkeep)
-	}
-	return held, time.Time{}
-}
-
-// brakeGate holds a new Degraded while the fleet has the same condition.
-func (s *State) brakeGate(t *turn, r request) (describe.Hold, time.Time) {
-	if r.taint != nil || r.level != probes.Degraded || r.c.debounce.Level >= probes.Degraded {
-		return "", time.Time{}
-	}
-	return s.brake(t, r.c)
-}
-
-// yieldGate holds what others have removed. A vetoed taint would not be set, so its level
-// is of no use.
-func (s *State) yieldGate(_ *turn, r request) (describe.Hold, time.Time) {
-	isLevel := r.taint == nil
-	if isLevel && (r.level != probes.Critical || r.c.isObserved() || r.staysBlindly()) {
-		return "", time.Time{}
-	}
-	return r.c.disputeOf(r.level).holds(), time.Time{}
-}
-
-// intervalGate holds an eviction that begins a short time after another one.
-func (s *State) intervalGate(t *turn, r request) (describe.Hold, time.Time) {
-	again := s.eviction.at.Add(t.policy.EvictionInterval)
-	if r.taint != nil || !r.adds(t) || r.c.isObserved() || s.eviction.at.IsZero() || !t.now.Before(again) {
-		return "", time.Time{}
-	}
-	return describe.HeldEvictionInterval, again
-}
-
-// slotGate holds an eviction without a slot. A running eviction ends when the slot is lost, but not
-// when the slot is unknown. While the probe cannot tell, nothing else ends it. What is only
-// observed goes on as if there were a slot, and a Node of the control plane gets none.
-func (s *State) slotGate(t *turn, r request) (describe.Hold, time.Time) {
-	isObserved := r.taint == nil && r.c.isObserved()
-	isMissing := t.in.Slot == SlotNone && r.taint == nil || t.in.Slot != SlotHeld && r.adds(t)
-	switch {
-	case !r.isForEviction():
-	case r.taint == nil && !r.staysBlindly() && !t.policy.ControlPlaneEvicts && t.in.Node != nil && isControlPlane(t.in.Node.Node):
-		return describe.HeldControlPlane, time.Time{}
-	case isMissing && !isObserved:
-		return describe.HeldEvictionSlot, time.Time{}
-	}
-	return "", time.Time{}
-}
-
-// writeGate holds what needs a token that is not there: a clear and the begin of an eviction
-// one of their condition, and what others removed one of the Node.
-func (s *State) writeGate(t *turn, r request) (describe.Hold, time.Time) {
-	var next time.Time
-	switch {
-	case r.taint == nil && (r.level == probes.OK || r.adds(t)):
-		next = r.c.budget.nextAt(t.policy.WriteBudget)
-	case r.taint != nil && r.adds(t) && s.ledger.hasLanded():
-		next = s.upkeep.nextAt(t.policy.Upkeep)
-	}
-	if t.now.Before(next) {
-		return describe.HeldWriteBudget, next
-	}
-	return "", time.Time{}
 }
 
 // isOver reports whether no write has set the taint yet, and the newest sample is good or the newest
@@ -315,7 +261,7 @@ func (s *State) needsSlot(t *turn, c *condition) bool {
 	if !s.isLongCritical(t, c) || c.isObserved() {
 		return false
 	}
-	held, _ := s.refusal(t, request{c: c, level: probes.Critical})
+	held, _ := s.refusesLevel(t, c, probes.Critical)
 	return held == "" || held == describe.HeldEvictionSlot
 }
 
