@@ -60,7 +60,7 @@ func heldFits(t *turn) bool {
 
 // desire decides which taints are to stand on the Node now.
 func (s *State) desire(t *turn) {
-	asked := s.asked(t)
+	asked, before := s.asked(t), s.ledger.desired
 	s.ledger.desired = asked[:0]
 	for _, d := range asked {
 		d = s.asItStands(t.in.Node, d)
@@ -69,6 +69,7 @@ func (s *State) desire(t *turn) {
 		}
 		s.ledger.desired = append(s.ledger.desired, d)
 	}
+	s.ledger.isChanged = s.ledger.isChanged || !slices.Equal(before, s.ledger.desired)
 }
 
 // asked returns the taints that the rules ask for at the decided levels, and that others

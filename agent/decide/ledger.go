@@ -29,11 +29,10 @@ type ledger struct {
 	// desired are the taints that are to stand on the Node. Just after a start they are
 	// those that the record asks for.
 	desired []DesiredTaint
-	// decided and revised are what the last revision remembers, and the taints that it stands for.
-	// isOurs: it is this process's, and for this Node object.
-	decided memory
-	revised []DesiredTaint
-	isOurs  bool
+	// decided is what the last revision remembers of the Node. isChanged: it stands for other taints
+	// than desired. isOurs: it is this process's, and for this Node object.
+	decided           memory
+	isChanged, isOurs bool
 	// revision is that of the last decision, landed the newest that was seen on
 	// the Node. 0 is none.
 	revision, landed uint64

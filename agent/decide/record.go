@@ -179,7 +179,7 @@ func parseRecord(text string) (Record, error) {
 		if c.Level == probes.Unknown || math.IsNaN(c.Penalty) || c.Penalty < 0 {
 			return Record{}, fmt.Errorf("annotation %s: impossible state of %s", taints.RecordAnnotation, describe.Cut(string(condition)))
 		}
-		c.HeldBy, c.Flaps, c.Removals, c.RemovedBy = c.HeldBy.Known(), max(0, c.Flaps), max(0, c.Removals), describe.Cut(c.RemovedBy)
+		c.HeldBy, c.Flaps, c.Removals, c.RemovedBy = describe.Hold(describe.Cut(string(c.HeldBy))), max(0, c.Flaps), max(0, c.Removals), describe.Cut(c.RemovedBy)
 		r.Conditions[condition] = c
 	}
 	return r, nil
@@ -270,7 +270,7 @@ func (s *State) isRevisionDue(t *turn) bool {
 		}
 	}
 	switch {
-	case l.decided != s.memory() || !slices.Equal(l.revised, l.desired):
+	case l.isChanged || l.decided != s.memory():
 		return true
 	case l.revision == 0: // without a record, a restart would not know what is ours on the Node
 		return len(l.owned) > 0 && t.in.Node.recordErr == nil && t.in.Node.record.Revision == 0
@@ -283,7 +283,7 @@ func (s *State) isRevisionDue(t *turn) bool {
 func (s *State) revise(t *turn) {
 	l := &s.ledger
 	l.revise(t.now)
-	l.decided, l.revised, l.isOurs = s.memory(), l.desired, true
+	l.decided, l.isChanged, l.isOurs = s.memory(), false, true
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		c.recorded = c.entry(s.boot)

@@ -26,7 +26,7 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 		s.followKeep(t)
 		if takesOver {
 			s.ledger.desired = s.asked(t)
-			s.ledger.decided, s.ledger.revised, s.ledger.isOurs = s.memory(), s.ledger.desired, false
+			s.ledger.decided, s.ledger.isChanged, s.ledger.isOurs = s.memory(), false, false
 		}
 	}
 	if in.Node != nil && s.active.restored {
@@ -61,13 +61,12 @@ func (s *State) reconcile(t *turn) {
 	s.writeConditions(t, landed)
 	desired, differs := s.desired(t)
 	isUndone := s.ledger.hasLanded() && differs // somebody undid a part of it
-	switch {
-	case isUndone && !s.setAgain(t):
+	if isUndone && !s.upkeep.take(t.policy.Upkeep, t.now) {
+		// Without a token it waits, so that no fight over a Node can make more writes than the budget has.
 		t.Desired = s.onlyConditions(desired)
 		return
-	case isUndone:
-		desired, _ = s.desired(t)
-	case s.ledger.hasLanded() && s.isSummaryDue(t):
+	}
+	if isUndone || s.ledger.hasLanded() && s.isSummaryDue(t) {
 		s.revise(t)
 		desired, differs = s.desired(t)
 	}
@@ -76,16 +75,6 @@ func (s *State) reconcile(t *turn) {
 	} else {
 		s.ledger.dropped = nil
 	}
-}
-
-// setAgain decides the same once more, because a part of it was undone after it had landed. Without
-// a token it waits, so that no fight over a Node can make more writes than the budget has.
-func (s *State) setAgain(t *turn) bool {
-	if !s.upkeep.take(t.policy.Upkeep, t.now) {
-		return false
-	}
-	s.revise(t)
-	return true
 }
 
 // onlyConditions is the desired state without its taints: the conditions say why nothing else is

@@ -85,7 +85,7 @@ func mutants() []mutant {
 		{"ledger.go", `isLater := !a.isSeen && r.Revision`, `isLater := a.isSeen && r.Revision`},
 		{"ledger.go", `if a.readOnly {`, `if false {`},
 		{"step.go", `isUndone := s.ledger.hasLanded() && differs`, `isUndone := s.ledger.hasLanded() && differs && false`},
-		{"step.go", `if !s.upkeep.take(t.policy.Upkeep, t.now) {`, `if again := s.upkeep; !again.take(t.policy.Upkeep, t.now) {`},
+		{"step.go", `if isUndone && !s.upkeep.take(t.policy.Upkeep, t.now) {`, `if again := s.upkeep; isUndone && !again.take(t.policy.Upkeep, t.now) {`},
 		{"gate.go", `return c.budget.take(t.policy.WriteBudget, t.now)`, `return to > probes.OK || c.budget.take(t.policy.WriteBudget, t.now)`},
 		{"gate.go", `return c.budget.take(t.policy.WriteBudget, t.now)`, `return to == probes.OK || c.budget.take(t.policy.WriteBudget, t.now)`},
 		{"pause.go", `d.conceded < vetoed {`, `true {`},

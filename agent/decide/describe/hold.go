@@ -39,15 +39,6 @@ const (
 	HeldControlPlane Hold = "ControlPlane"
 )
 
-// Known returns the Hold, empty if it is none of those above.
-func (h Hold) Known() Hold {
-	switch h {
-	case HeldContested, HeldVetoed, HeldAcknowledged, HeldAwaitsRemoval, HeldPaused, HeldObserved, HeldMaintenance, HeldFleetBrake, HeldWriteBudget, HeldEvictionSlot, HeldEvictionInterval, HeldControlPlane:
-		return h
-	}
-	return ""
-}
-
 // MaintenanceBegins says by which Node condition maintenance stops new taints.
 func MaintenanceBegins(kind string) string {
 	return "the Node is under maintenance, because its condition " + kind + " is True: no new taints; existing taints are still removed on recovery"

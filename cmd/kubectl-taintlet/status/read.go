@@ -119,7 +119,7 @@ func conditionOf(c *taints.NodeCondition, name probes.Condition, remembered deci
 			shown.ClearsAt = &past.ClearsAt.Time
 		}
 	}
-	shown.HeldBy = string(past.HeldBy)
+	shown.HeldBy = terminal.Clean(string(past.HeldBy), maxWord)
 	return shown
 }
 
