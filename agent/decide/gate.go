@@ -111,15 +111,6 @@ func (s *State) mayBeCritical(t *turn, c *condition) bool {
 	return held == "" && (t.policy.HasRule(c.name, probes.Critical) || !c.debounce.unknownSince.IsZero())
 }
 
-// allow asks the fleet brake about a new Degraded. It takes a token of the
-// condition's bucket for clears and steps up to Critical.
-func (s *State) allow(t *turn, c *condition, to probes.Level) bool {
-	if to == probes.Degraded {
-		return c.debounce.Level > probes.Degraded || s.mayDegrade(t, c)
-	}
-	return c.budget.take(t.policy.WriteBudget, t.now)
-}
-
 // mayDegrade notes that the samples ask for a new Degraded, asks the fleet brake about it, and
 // reports whether it may be set. An Event reports it once when the brake holds it.
 func (s *State) mayDegrade(t *turn, c *condition) bool {

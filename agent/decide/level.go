@@ -42,13 +42,14 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	if target == probes.Critical && !s.mayBeCritical(t, c) {
 		target = probes.Degraded
 	}
-	if target == before.Level {
+	switch {
+	case target == before.Level:
 		if c.debounce.unknownSince.IsZero() {
 			c.onset = onset{}
 		}
 		return
-	}
-	if !s.allow(t, c, target) {
+	case before.Level == probes.Critical: // it steps down, without a token
+	case target == probes.Degraded && !s.mayDegrade(t, c), target != probes.Degraded && !c.budget.take(t.policy.WriteBudget, t.now):
 		return
 	}
 	c.onset = onset{}

@@ -63,8 +63,6 @@ type report struct {
 	at   time.Time // when it was told
 	// isSuspicion: the host suspects itself. Its peers read that.
 	isSuspicion bool
-	// isUnrecorded: the record does not fit on the Node.
-	isUnrecorded bool
 	// held is the cause that holds the condition back, and from the change that it holds back.
 	held describe.Hold
 	from string
@@ -146,7 +144,7 @@ func (s *State) tokensFor(t *turn, next *report) int {
 	switch told := s.writes.of(next.Type); {
 	case told == nil && s.adopt(t, next):
 		return notYet
-	case told == nil || told.level != next.level || next.isSuspicion && !told.isSuspicion || next.isUnrecorded != told.isUnrecorded:
+	case told == nil || told.level != next.level || next.isSuspicion && !told.isSuspicion:
 		return atOnce
 	case stands == nil || stands.Status != told.Status && !s.writes.isPending: // somebody else wrote it
 		return ofBad
@@ -222,7 +220,7 @@ func (s *State) isSummaryDue(t *turn) bool {
 func (s *State) report(t *turn, c *condition) report {
 	d := s.describe(t, c)
 	r := report{
-		NodeCondition: d.Node(ConditionType(c.name), t.now), level: d.Level, value: c.last.Message, at: t.now, isUnrecorded: d.Unrecorded,
+		NodeCondition: d.Node(ConditionType(c.name), t.now), level: d.Level, value: c.last.Message, at: t.now,
 		isSuspicion: d.Level == probes.OK && c.last.Suspicion && c.last.Level == probes.Unknown,
 		held:        d.Held, from: FromTaint,
 	}
@@ -274,21 +272,17 @@ func (s *State) awaitsRemoval(c *condition) bool {
 	return slices.ContainsFunc(s.ledger.desired, func(d DesiredTaint) bool { return d.Condition == c.name && d.manual })
 }
 
-// starting returns what keeps the start-up taint on the Node, if that is this condition.
-func (s *State) starting(t *turn, c *condition) describe.Starting {
+// starting says that the start-up taint waits for this condition; empty: it does not.
+func (s *State) starting(t *turn, c *condition) string {
 	if !s.IsStarting() {
-		return describe.Starting{}
+		return ""
 	}
-	missing := s.awaits(t, c)
-	if missing == "" {
-		return describe.Starting{}
-	}
-	return describe.Starting{Taint: t.policy.Startup.Taint, Since: s.startup.since, Missing: missing}
+	return describe.StartupWaits(t.policy.Startup.Taint, s.startup.since, s.awaits(t, c), t.now)
 }
 
 // reportRepair returns what the Node condition for repairers is to say now.
 func (s *State) reportRepair(t *turn) report {
-	r := report{NodeCondition: s.describeRepair(t).Node(RepairType, t.now), level: probes.OK, at: t.now, isUnrecorded: s.ledger.unrecorded}
+	r := report{NodeCondition: s.describeRepair(t).Node(RepairType, t.now), level: probes.OK, at: t.now}
 	if r.clauses = r.Message; r.Status == taints.ConditionTrue {
 		r.level = probes.Degraded
 	}

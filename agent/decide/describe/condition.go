@@ -19,14 +19,6 @@ const ReasonBraked = "FleetBrake"
 // samples are good: they must be good for longer, or the write budget is used up.
 const ReasonRecovering = "Recovering"
 
-// Starting says why the taint with which a Node registered is still there. The zero value:
-// not for this condition.
-type Starting struct {
-	Taint   string // its key
-	Since   time.Time
-	Missing string // what it waits for
-}
-
 // Condition is what a Node condition is rendered from.
 type Condition struct {
 	Level probes.Level
@@ -71,8 +63,8 @@ type Condition struct {
 	Braked string
 	// Soft is the soft taint that a condition that is OK has; empty: none.
 	Soft string
-	// Starting: the Node's start-up taint waits for this condition.
-	Starting Starting
+	// Starting says that the Node's start-up taint waits for this condition; empty: it does not.
+	Starting string
 	// Unrecorded: the record does not fit on the Node.
 	Unrecorded bool
 }
@@ -109,8 +101,8 @@ func (c Condition) Node(kind string, now time.Time) taints.NodeCondition {
 	if c.Soft != "" {
 		shown.Message += "; early taint " + c.Soft
 	}
-	if c.Starting.Taint != "" {
-		shown.Message += fmt.Sprintf("; the start-up taint %s has waited for this condition since %s: %s", c.Starting.Taint, clockText(c.Starting.Since, now), c.Starting.Missing)
+	if c.Starting != "" {
+		shown.Message += "; " + c.Starting
 	}
 	if c.Unrecorded {
 		shown.Message += "; taintlet's record does not fit beside the Node's other annotations, so a restart would forget its taints and damping"

@@ -91,6 +91,14 @@ func StartupRemoved(key string, after time.Duration) string {
 	return fmt.Sprintf("no condition is Degraded; the start-up taint %s is removed after %s", key, durationText(after))
 }
 
+// StartupWaits says what the start-up taint waits for in one condition; empty: for nothing.
+func StartupWaits(key string, since time.Time, missing string, now time.Time) string {
+	if missing == "" {
+		return ""
+	}
+	return fmt.Sprintf("the start-up taint %s has waited for this condition since %s: %s", key, clockText(since, now), missing)
+}
+
 // StartupStays says which conditions the start-up taint has waited for too long.
 func StartupStays(key string, since time.Duration, waits []string) string {
 	return fmt.Sprintf("the start-up taint %s has been on the Node for %s and stays until every condition is OK; it waits for %s", key, durationText(since), strings.Join(waits, "; "))
