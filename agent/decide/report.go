@@ -304,7 +304,10 @@ func (s *State) describe(t *turn, c *condition) describe.Condition {
 	}
 	debounce := t.policy.debounce(c.name)
 	d.SetFor, d.SetBy, d.SetAt = c.reason(), c.decisive.Message, c.debounce.SetAt
-	d.Blind, d.Removals, d.KeepFails = !c.debounce.unknownSince.IsZero(), recent(c.removals, t.now), s.KeepFails(t.policy, c.name)
+	d.Blind, d.Removals = !c.debounce.unknownSince.IsZero(), recent(c.removals, t.now)
+	if s.KeepFails(t.policy, c.name) {
+		d.KeepFails = describe.KeepFailing
+	}
 	d.Good, d.ClearAfter = c.last.Clears, c.debounce.ClearAfter(debounce)
 	if d.NoRule = !s.isRuled(t, c); d.NoRule && t.policy.HasRule(c.name, probes.Degraded) {
 		d.NoRuleFor = c.reason()

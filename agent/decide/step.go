@@ -62,8 +62,11 @@ func (s *State) reconcile(t *turn) {
 	desired, differs := s.desired(t)
 	isUndone := s.ledger.hasLanded() && differs // somebody undid a part of it
 	if isUndone && !s.upkeep.take(t.policy.Upkeep, t.now) {
-		// Without a token it waits, so that no fight over a Node can make more writes than the budget has.
-		t.Desired = s.onlyConditions(desired)
+		// Without a token it waits, so that no fight over a Node can make more writes than the budget
+		// has. The conditions say so, unless their write counts as that of a record without room.
+		if len(desired.Conditions) > 0 && !s.ledger.unrecorded {
+			t.Desired = &taints.Desired{Conditions: desired.Conditions}
+		}
 		return
 	}
 	if isUndone || s.ledger.hasLanded() && s.isSummaryDue(t) {
@@ -75,15 +78,6 @@ func (s *State) reconcile(t *turn) {
 	} else {
 		s.ledger.dropped = nil
 	}
-}
-
-// onlyConditions is the desired state without its taints: the conditions say why nothing else is
-// written; nil for none.
-func (s *State) onlyConditions(desired taints.Desired) *taints.Desired {
-	if len(desired.Conditions) == 0 || s.ledger.unrecorded {
-		return nil // without its record it has landed once it was written
-	}
-	return &taints.Desired{Conditions: desired.Conditions}
 }
 
 // Forget drops the evidence that was collected of a condition, because it will be judged by other

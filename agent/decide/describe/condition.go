@@ -42,8 +42,8 @@ type Condition struct {
 	// others do for other reasons.
 	NoRule    bool
 	NoRuleFor string
-	// KeepFails: the admission policy fails, and the condition has an own key for that.
-	KeepFails bool
+	// KeepFails is KeepFailing while the condition has an own key for that; empty: it has not.
+	KeepFails string
 	// Removals of its taints by other programs.
 	Removals Removals
 	// Blind: the probe cannot tell.
@@ -85,7 +85,7 @@ func (c Condition) Node(kind string, now time.Time) taints.NodeCondition {
 			}
 			shown.Reason, since = c.SetFor, strings.TrimSpace("bad "+since)+": "+cause
 		}
-		shown.Message = join(c.Newest.Message, cmp.Or(c.held(now), c.failingKeep(), c.Removals.text(now), since), c.clears(now))
+		shown.Message = join(c.Newest.Message, cmp.Or(c.held(now), c.KeepFails, c.Removals.text(now), since), c.clears(now))
 	case c.Braked != "":
 		shown.Status, shown.Reason = taints.ConditionUnknown, ReasonBraked
 		shown.Message += "; " + c.Braked

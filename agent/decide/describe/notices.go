@@ -26,14 +26,6 @@ func Contested(by string, lost taints.Taint) string {
 // which a condition lacks the room.
 const KeepFailing = "a stand-in is used, because the policy " + taints.KeepPolicyName + " fails"
 
-// failingKeep is KeepFailing while the policy fails, and empty otherwise.
-func (c Condition) failingKeep() string {
-	if !c.KeepFails {
-		return ""
-	}
-	return KeepFailing
-}
-
 // KeepFails says that the admission policy did not keep a taint, and what follows.
 func KeepFails(lost taints.Pair) string {
 	return "the policy " + taints.KeepPolicyName + " fails: the node-lifecycle-controller removed " + lost.String() + "; stand-ins are used until it works"
