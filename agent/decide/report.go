@@ -96,11 +96,14 @@ func (s *State) writeConditions(t *turn, landed bool) {
 		return
 	}
 	w, need := &s.writes, notYet
-	for i := range len(s.conditions) + 1 {
+	if w.refresh {
+		need = atOnce
+	}
+	for i := 0; i <= len(s.conditions) && need > atOnce; i++ {
 		_, tokens := s.nextReport(t, i)
 		need = min(need, tokens)
 	}
-	if !w.refresh && need > atOnce {
+	if need > atOnce {
 		if !t.Adopted.IsZero() || !landed || w.isPending || w.updates.left(toldAgain, t.now) < need {
 			return
 		}
