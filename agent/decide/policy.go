@@ -326,8 +326,3 @@ func (p *Policy) graded(o probes.Observation) probes.Observation {
 	}
 	return o
 }
-
-// owns reports whether the taint of such a rule is among the pairs.
-func owns(policy *Policy, owned []taints.Pair, isSuch func(*Rule) bool) bool {
-	return slices.ContainsFunc(policy.Rules, func(r Rule) bool { return isSuch(&r) && slices.Contains(owned, r.Taint.Pair()) })
-}

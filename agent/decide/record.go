@@ -35,7 +35,7 @@ type Boot struct {
 }
 
 // since is a time as the record keeps it; 0: none. A time that is the boot's is kept as 1 ns later:
-// after a reboot, events of the newest record count from the boot (timeline).
+// after a reboot, events of the newest record count from the boot (times).
 func (b Boot) since(t time.Time) time.Duration {
 	if t.IsZero() {
 		return 0
@@ -185,45 +185,26 @@ func parseRecord(text string) (Record, error) {
 	return r, nil
 }
 
-// timeline turns the durations of a record into times of the present process.
-type timeline struct {
-	at  func(time.Duration) time.Time
-	now time.Time
-}
-
-// when returns a time of the record; zero where it has none.
-func (l timeline) when(d time.Duration) time.Time {
-	if d == 0 {
-		return time.Time{}
-	}
-	return l.at(d)
-}
-
-// past returns such a time that is not in the future.
-func (l timeline) past(d time.Duration) time.Time { return earlier(l.when(d), l.now) }
-
-// keep returns the failure of the admission policy that the record remembers. No forged one
-// lasts longer than a real one, or names a taint that no controller removes.
-func (l timeline) keep(saved recordKeep) keepFailure {
-	if !saved.isPossible() {
-		return keepFailure{}
-	}
-	return keepFailure{saved.Lost, saved.Version, earlier(l.at(saved.Until), l.now.Add(keepAgainAfter))}
-}
-
+// isPossible reports whether the node-lifecycle-controller removes such a taint: a record may be forged.
 func (r recordKeep) isPossible() bool {
 	_, isReconciled := taints.LifecycleCondition(r.Lost)
 	return isReconciled
 }
 
-// timeline returns that of the record. After a reboot it is unknown how long the host was down.
-// Every event counts as older by the time since the boot and no more, so that nothing is over too
-// early. The wall clock does not count.
-func (r *Record) timeline(boot Boot, now time.Time) timeline {
-	if r.Boot == boot.ID {
-		return timeline{boot.At.Add, now}
+// times returns what turns the durations of the record into times of the present process; zero is
+// none. After a reboot it is unknown how long the host was down. Every event counts as older by the
+// time since the boot and no more, so that nothing is over too early. The wall clock does not count.
+func (r *Record) times(boot Boot) func(time.Duration) time.Time {
+	begin := boot.At
+	if r.Boot != boot.ID {
+		begin = begin.Add(-r.At)
 	}
-	return timeline{func(t time.Duration) time.Time { return boot.At.Add(t - r.At) }, now}
+	return func(d time.Duration) time.Time {
+		if d == 0 {
+			return time.Time{}
+		}
+		return begin.Add(d)
+	}
 }
 
 // String writes the annotation.
@@ -305,15 +286,18 @@ func (s *State) restore(t *turn) {
 	}
 	r := node.record
 	s.active.source = r.Revision
-	line := r.timeline(s.boot, t.now)
-	at, past := line.at, line.past
+	at := r.times(s.boot)
+	past := func(d time.Duration) time.Time { return earlier(at(d), t.now) }
 	if r.Freed == node.UID {
 		s.startup = startup{freed: r.Freed, isGone: true} // one patch wrote both
 	}
 	s.ledger.revision, s.ledger.decidedAt = r.Revision, at(r.At)
-	s.upkeep = bucket{line.when(r.TokensAt)}.within(t.policy.Upkeep, t.now)
+	s.upkeep = bucket{at(r.TokensAt)}.within(t.policy.Upkeep, t.now)
 	s.eviction.at = past(r.EvictedAt)
-	s.keep = line.keep(r.Keep)
+	s.keep = keepFailure{}
+	if r.Keep.isPossible() { // no forged failure lasts longer than a real one
+		s.keep = keepFailure{r.Keep.Lost, r.Keep.Version, earlier(at(r.Keep.Until), t.now.Add(keepAgainAfter))}
+	}
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		entry, found := r.Conditions[c.name]
@@ -321,7 +305,7 @@ func (s *State) restore(t *turn) {
 			continue
 		}
 		c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt = entry.Level, min(entry.Penalty, maxPenalty), past(entry.SetAt)
-		c.budget = bucket{line.when(entry.TokensAt)}.within(t.policy.WriteBudget, t.now)
+		c.budget = bucket{at(entry.TokensAt)}.within(t.policy.WriteBudget, t.now)
 		c.since = earlier(entry.Since.Time, t.now)
 		c.removals = entry.removals(t.now)
 		if entry.Level > probes.OK {
@@ -332,7 +316,7 @@ func (s *State) restore(t *turn) {
 				c.addReason(t.policy, reason)
 			}
 		}
-		if entry.Level == probes.Critical && !owns(t.policy, r.Owned, func(r *Rule) bool { return r.Condition == c.name && r.Level == probes.Critical }) {
+		if rule, found := t.policy.rule(c.name, probes.Critical); entry.Level == probes.Critical && !(found && slices.Contains(r.Owned, rule.Taint.Pair())) {
 			c.debounce.Level = probes.Degraded // an eviction begins with a sample, an Event and a slot
 		}
 		for i, saved := range entry.disputes() {

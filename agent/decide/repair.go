@@ -109,7 +109,7 @@ func (s *State) isFaultBraked(t *turn, c *condition) bool {
 func (s *State) restoreRepair(t *turn) {
 	node, r := t.in.Node, t.in.Node.record
 	shown := node.Condition(RepairType)
-	s.repairEndedAt = r.timeline(s.boot, t.now).past(r.RepairEndedAt)
+	s.repairEndedAt = earlier(r.times(s.boot)(r.RepairEndedAt), t.now)
 	if shown != nil && shown.Status == taints.ConditionFalse && shown.Reason == describe.ReasonCooldown {
 		s.repairEndedAt = later(s.repairEndedAt, earlier(shown.LastTransitionTime, t.now))
 	}
