@@ -129,26 +129,8 @@ type DesiredTaint struct {
 // Taint returns the taint with its value.
 func (d DesiredTaint) Taint() taints.Taint { return d.Pair.With(d.Value) }
 
-// as returns the same taint as another pair, and how that one stays.
-func (d DesiredTaint) as(via taints.Via, pair taints.Pair) DesiredTaint {
-	d.Via, d.Pair = via, pair
-	return d
-}
-
 func isDesired(all []DesiredTaint, p taints.Pair) bool {
 	return slices.ContainsFunc(all, func(d DesiredTaint) bool { return d.Pair == p })
-}
-
-// otherWay is the taint in the form that it has on the Node if the answer about the policy is
-// outdated. For a kept taint, that is the stand-in, and the reverse.
-func (d DesiredTaint) otherWay() DesiredTaint {
-	switch d.Via {
-	case taints.Kept:
-		return d.as(taints.StandIn, d.standIn)
-	case taints.StandIn:
-		return d.as(taints.Kept, d.ruled)
-	}
-	return d
 }
 
 // place returns how and as which pair the rule's taint is to stand on the
@@ -156,8 +138,8 @@ func (d DesiredTaint) otherWay() DesiredTaint {
 func place(rule *Rule, facts taints.Facts) DesiredTaint {
 	d := DesiredTaint{Condition: rule.Condition, Level: rule.Level, Value: rule.Taint.Value, ruled: rule.Taint.Pair(), manual: rule.Clear == ClearManual, severity: rule.Severity}
 	d.standIn = taints.StandInFor(d.ruled, facts.StandInPrefix)
-	via, pair := taints.Resolve(d.ruled, facts)
-	return d.as(via, pair)
+	d.Via, d.Pair = taints.Resolve(d.ruled, facts)
+	return d
 }
 
 // IsSoft reports whether a rule asks for the taint before the condition is Degraded.

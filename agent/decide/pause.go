@@ -156,14 +156,15 @@ func (c *condition) forgive() (forgiven bool) {
 }
 
 // asItStands returns the taint as it is on the Node already, where the condition is paused: a pause
-// changes no taint that stands.
+// changes no taint that stands. If the answer about the policy has changed since, a kept taint
+// stands as its stand-in, or the reverse.
 func (s *State) asItStands(node *Node, d DesiredTaint) DesiredTaint {
-	if !s.known(d.Condition).isPaused() || node.Has(d.Pair) {
-		return d
+	via, pair := taints.Kept, d.ruled
+	if d.Via == taints.Kept {
+		via, pair = taints.StandIn, d.standIn
 	}
-	other := d.otherWay()
-	if pair := other.Pair; slices.Contains(s.ledger.owned, pair) && node.Has(pair) {
-		return other
+	if s.known(d.Condition).isPaused() && !node.Has(d.Pair) && d.Via != taints.Direct && slices.Contains(s.ledger.owned, pair) && node.Has(pair) {
+		d.Via, d.Pair = via, pair
 	}
 	return d
 }

@@ -90,7 +90,7 @@ func mutants() []mutant {
 		{"level.go", `target != probes.Degraded && !c.budget.take(t.policy.WriteBudget, t.now):`, `target == probes.Critical && !c.budget.take(t.policy.WriteBudget, t.now):`},
 		{"pause.go", `d.conceded < vetoed {`, `true {`},
 		{"pause.go", `if ends && !s.upkeep.take(t.policy.Upkeep, t.now) {`, `if again := s.upkeep; ends && !again.take(t.policy.Upkeep, t.now) {`},
-		{"pause.go", `if !s.known(d.Condition).isPaused() || node.Has(d.Pair) {`, `if s.known(d.Condition).isPaused() || node.Has(d.Pair) {`},
+		{"pause.go", `if s.known(d.Condition).isPaused() && !node.Has(d.Pair)`, `if !s.known(d.Condition).isPaused() && !node.Has(d.Pair)`},
 		{"desired.go", `owned = append(owned, l.unasked(t.in.Node, upToMax(l.owned))...)`, `_ = l.unasked(t.in.Node, l.owned)`},
 		{"desired.go", `held = append(held, d.Pair.Key)`, `_ = held`},
 	}
