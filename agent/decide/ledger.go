@@ -90,25 +90,17 @@ func (l *ledger) revise(now time.Time) {
 // hasLanded reports whether the last decision was seen on the Node.
 func (l *ledger) hasLanded() bool { return reached(l.landed, l.revision) }
 
-// isNews reports whether the Node carries a record that was not taken in yet.
-func (l *ledger) isNews(node *Node) bool {
-	seen := node.record.Revision
-	return node.recordErr == nil && seen > 0 && seen != l.landed && reached(seen, l.landed)
-}
-
-// sets reports whether a write has set a desired taint on the Node, which was not there when
-// the record was last taken in, or was lost since.
-func (l *ledger) sets(node *Node) bool {
-	return l.isNews(node) && slices.ContainsFunc(l.desired, func(d DesiredTaint) bool {
-		return node.Has(d.Pair) && (!slices.Contains(l.owned, d.Pair) || slices.Contains(l.lost, d.Pair))
-	})
-}
-
-// land takes in the record that the Node carries.
-func (l *ledger) land(node *Node) {
+// land takes in the record that the Node carries, as it was seen then by the process of that name.
+func (l *ledger) land(node *Node, name string, then time.Time) {
 	seen := node.record.Revision
 	// What is ours is read once for each revision: a forged list costs nothing.
-	if l.isNews(node) {
+	if node.recordErr == nil && seen > 0 && seen != l.landed && reached(seen, l.landed) {
+		isSet := func(d DesiredTaint) bool { // not there before, or lost since
+			return node.Has(d.Pair) && (!slices.Contains(l.owned, d.Pair) || slices.Contains(l.lost, d.Pair))
+		}
+		if node.record.Instance.Name == name && slices.ContainsFunc(l.desired, isSet) {
+			l.setAt = then
+		}
 		owned := l.credible(node.record.Owned)
 		if seen != l.revision { // nor does one with another revision
 			owned = l.stillOwned(node, owned)
@@ -273,8 +265,5 @@ func (s *State) observeNode(t *turn) {
 		s.startup = startup{}
 		s.writes.told, s.writes.isPending = nil, false
 	}
-	if l.sets(node) && node.record.Instance.Name == s.active.name {
-		l.setAt = t.in.NodeAt
-	}
-	l.land(node)
+	l.land(node, s.active.name, t.in.NodeAt)
 }

@@ -323,7 +323,7 @@ func (s *State) restore(t *turn) {
 			c.disputes[i] = dispute{conceded: min(saved.Stage, acknowledged), lostAt: past(saved.LostAt)}
 		}
 	}
-	s.ledger.land(node)
+	s.ledger.land(node, s.active.name, t.in.NodeAt)
 	s.restoreLatches(t)
 }
 
