@@ -312,8 +312,11 @@ func (s *State) describe(t *turn, c *condition) describe.Condition {
 		d.KeepFails = describe.KeepFailing
 	}
 	d.Good, d.ClearAfter = c.last.Clears, c.debounce.ClearAfter(debounce)
-	if d.NoRule = !s.isRuled(t, c); d.NoRule && t.policy.HasRule(c.name, probes.Degraded) {
-		d.NoRuleFor = c.reason()
+	if !s.isRuled(t, c) {
+		d.NoRule = describe.NoRule
+		if t.policy.HasRule(c.name, probes.Degraded) {
+			d.NoRule += " for " + c.reason()
+		}
 	}
 	if d.Level == probes.Critical {
 		d.CriticalAt = c.since

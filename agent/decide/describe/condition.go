@@ -19,6 +19,9 @@ const ReasonBraked = "FleetBrake"
 // samples are good: they must be good for longer, or the write budget is used up.
 const ReasonRecovering = "Recovering"
 
+// NoRule says that no rule asks for a taint of a condition.
+const NoRule = "no rule asks for a taint"
+
 // Condition is what a Node condition is rendered from.
 type Condition struct {
 	Level probes.Level
@@ -38,10 +41,8 @@ type Condition struct {
 	Until    time.Time
 	// Would has the taints that a condition in mode Observe would have.
 	Would string
-	// NoRule: no rule asks for a taint. NoRuleFor is the reason for which none does, where
-	// others do for other reasons.
-	NoRule    bool
-	NoRuleFor string
+	// NoRule says that no rule asks for a taint, or none for its reason; empty: one does.
+	NoRule string
 	// KeepFails is KeepFailing while the condition has an own key for that; empty: it has not.
 	KeepFails string
 	// Removals of its taints by other programs.
@@ -159,18 +160,7 @@ func (c Condition) held(now time.Time) string {
 	case HeldControlPlane:
 		return what + " on a Node of the control plane"
 	}
-	return c.unruled()
-}
-
-// unruled says that no rule asks for a taint; empty: one does.
-func (c Condition) unruled() string {
-	switch {
-	case c.NoRule && c.NoRuleFor != "":
-		return "no rule asks for a taint for " + c.NoRuleFor
-	case c.NoRule:
-		return "no rule asks for a taint"
-	}
-	return ""
+	return c.NoRule
 }
 
 // clears says what clears the condition, and when.
