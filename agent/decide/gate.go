@@ -9,29 +9,23 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// refusesLevel is the first gate that keeps a level of a condition from being decided, and when that
-// is over; empty: nothing does. Step decides by it, and the Node's condition, the record and the
-// metric say the same. What is decided may still wait for its write.
-func (s *State) refusesLevel(t *turn, c *condition, level probes.Level) (describe.Hold, time.Time) {
-	switch {
-	case level == probes.Degraded && c.debounce.Level < level:
-		return s.brake(t, c)
-	case level != probes.Critical:
-		return "", time.Time{}
-	}
-	begins, again := c.debounce.Level < level, s.eviction.at.Add(t.policy.EvictionInterval)
+// refusesCritical is the first gate that keeps a condition from being Critical, and when that is over;
+// empty: nothing does. Step decides by it, and the Node's condition, the record and the metric say
+// the same. What is decided may still wait for its write.
+func (s *State) refusesCritical(t *turn, c *condition) (describe.Hold, time.Time) {
+	begins, again := c.debounce.Level < probes.Critical, s.eviction.at.Add(t.policy.EvictionInterval)
 	isBlind := !begins && !c.debounce.unknownSince.IsZero() // then it stays, but for a lost slot
-	switch yields := c.disputeOf(level).holds(); {
+	switch yields := c.disputeOf(probes.Critical).holds(); {
 	case c.isObserved(): // it goes on as if nothing held it
 	case begins && c.isPaused():
 		return s.pauseGate(t, c)
 	case yields != "" && !isBlind: // the taint would not be set, so its level is of no use
 		return yields, time.Time{}
-	case begins && !s.eviction.at.IsZero() && t.now.Before(again):
+	case begins && t.now.Before(again):
 		return describe.HeldEvictionInterval, again
 	}
 	switch {
-	case !isBlind && !t.policy.ControlPlaneEvicts && t.in.Node != nil && isControlPlane(t.in.Node.Node):
+	case !isBlind && !t.policy.ControlPlaneEvicts && t.in.Node.isControlPlane():
 		return describe.HeldControlPlane, time.Time{}
 	case c.isObserved():
 	case t.in.Slot == SlotNone, begins && t.in.Slot != SlotHeld: // an unknown slot ends no eviction
@@ -40,7 +34,8 @@ func (s *State) refusesLevel(t *turn, c *condition, level probes.Level) (describ
 	return "", time.Time{}
 }
 
-// refusesTaint is the same for the taint of a level that is decided.
+// refusesTaint is the same for the taint of a level that is decided. What keeps a new Degraded from
+// being decided is the fleet brake alone.
 func (s *State) refusesTaint(t *turn, c *condition, d DesiredTaint) (describe.Hold, time.Time) {
 	adds := !t.in.Node.Has(d.Pair)
 	switch yields := c.disputeOf(d.Level).holds(); {
@@ -79,7 +74,7 @@ func (s *State) whyNot(t *turn, c *condition) (held describe.Hold, until time.Ti
 	}
 	if c.debounce.Level == probes.Critical {
 		held, until = s.gateOfTaints(t, c, probes.Critical)
-	} else if held, until = s.refusesLevel(t, c, probes.Critical); held == "" {
+	} else if held, until = s.refusesCritical(t, c); held == "" {
 		held, until = writeGate(c.budget, t.policy.WriteBudget, t.now)
 	}
 	return held, until, held != ""
@@ -107,7 +102,7 @@ func (s *State) gateOfTaints(t *turn, c *condition, level probes.Level) (describ
 // mayBeCritical reports whether a condition whose samples ask for Critical may step up
 // or stay there, but for a token of the write budget.
 func (s *State) mayBeCritical(t *turn, c *condition) bool {
-	held, _ := s.refusesLevel(t, c, probes.Critical)
+	held, _ := s.refusesCritical(t, c)
 	return held == "" && (t.policy.HasRule(c.name, probes.Critical) || !c.debounce.unknownSince.IsZero())
 }
 
@@ -118,7 +113,7 @@ func (s *State) mayDegrade(t *turn, c *condition) bool {
 	if r.since.IsZero() {
 		r.since, r.round = t.now, t.in.Peers.Rounds
 	}
-	held, _ := s.refusesLevel(t, c, probes.Degraded)
+	held, _ := s.brake(t, c)
 	if r.braked = ""; held != describe.HeldFleetBrake {
 		return held == ""
 	}
@@ -252,7 +247,7 @@ func (s *State) needsSlot(t *turn, c *condition) bool {
 	if !s.isLongCritical(t, c) || c.isObserved() {
 		return false
 	}
-	held, _ := s.refusesLevel(t, c, probes.Critical)
+	held, _ := s.refusesCritical(t, c)
 	return held == "" || held == describe.HeldEvictionSlot
 }
 

@@ -127,9 +127,13 @@ func Read(node *taints.Node) *Node {
 	return &Node{node, r, err}
 }
 
-func isControlPlane(node *taints.Node) bool {
+// isControlPlane reports whether the Node is one of the control plane; false where it is not known.
+func (n *Node) isControlPlane() bool {
+	if n == nil {
+		return false
+	}
 	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
-		if _, found := node.Labels[label]; found {
+		if _, found := n.Labels[label]; found {
 			return true
 		}
 	}

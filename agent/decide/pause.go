@@ -73,12 +73,7 @@ func (s *State) followPause(t *turn) {
 		return
 	}
 	if ends && !s.upkeep.take(t.policy.Upkeep, t.now) {
-		next.maintenance = cmp.Or(next.maintenance, before.maintenance)
-		for i, stop := range before.stops {
-			if rank(next.stops[i]) < rank(stop) {
-				next.stops[i] = stop
-			}
-		}
+		next.keep(before)
 	}
 	resumes, forgiven := false, false
 	s.maintenance = next.maintenance
@@ -100,6 +95,16 @@ func (s *State) followPause(t *turn) {
 type pause struct {
 	stops       []describe.Hold
 	maintenance string
+}
+
+// keep has what stopped additions before go on.
+func (p *pause) keep(before pause) {
+	p.maintenance = cmp.Or(p.maintenance, before.maintenance)
+	for i, stop := range before.stops {
+		if rank(p.stops[i]) < rank(stop) {
+			p.stops[i] = stop
+		}
+	}
 }
 
 // notifyPause reports what stops additions from now on, or no longer does. Of several conditions

@@ -312,12 +312,7 @@ func (s *State) describe(t *turn, c *condition) describe.Condition {
 		d.KeepFails = describe.KeepFailing
 	}
 	d.Good, d.ClearAfter = c.last.Clears, c.debounce.ClearAfter(debounce)
-	if !s.isRuled(t, c) {
-		d.NoRule = describe.NoRule
-		if t.policy.HasRule(c.name, probes.Degraded) {
-			d.NoRule += " for " + c.reason()
-		}
-	}
+	d.NoRule = noRule(t.policy, c)
 	if d.Level == probes.Critical {
 		d.CriticalAt = c.since
 	}
@@ -341,9 +336,15 @@ func (s *State) describe(t *turn, c *condition) describe.Condition {
 	return d
 }
 
-// isRuled reports whether a rule asks for a taint for a reason that the condition has.
-func (s *State) isRuled(t *turn, c *condition) bool {
-	return slices.ContainsFunc(t.policy.Rules, func(r Rule) bool { return r.Level == probes.Degraded && c.isFor(&r) })
+// noRule says that no rule asks for a taint for a reason that the condition has; empty: one does.
+func noRule(policy *Policy, c *condition) string {
+	switch {
+	case slices.ContainsFunc(policy.Rules, func(r Rule) bool { return r.Level == probes.Degraded && c.isFor(&r) }):
+		return ""
+	case policy.HasRule(c.name, probes.Degraded):
+		return describe.NoRule + " for " + c.reason()
+	}
+	return describe.NoRule
 }
 
 // flapsFor is how long a condition that is OK again shows how often it was set.

@@ -55,7 +55,7 @@ func mutants() []mutant {
 		{"gate.go", `case adds && c.isPaused():`, `case false:`},
 		{"gate.go", `case yields != "" && !isBlind:`, `case false:`},
 		{"gate.go", `case yields != "":`, `case false:`},
-		{"gate.go", `case begins && !s.eviction.at.IsZero() && t.now.Before(again):`, `case false:`},
+		{"gate.go", `case begins && t.now.Before(again):`, `case false:`},
 		{"gate.go", `case t.in.Slot == SlotNone, begins`, `case begins`},
 		{"gate.go", `begins && t.in.Slot != SlotHeld`, `begins && t.in.Slot == SlotNone`},
 		{"gate.go", `d.Pair.Effect == taints.NoExecute && t.in.Slot != SlotHeld:`, `d.Pair.Effect == taints.NoExecute && t.in.Slot == SlotNone:`},
