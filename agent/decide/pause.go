@@ -62,11 +62,11 @@ func PausedBy(node *taints.Node, policy *Policy, name probes.Condition) describe
 // once. One ends with a token of the write budget, so that pausing and resuming all the time does
 // not cause a write each time. A pause that begins does not wait for a pause that ends.
 func (s *State) followPause(t *turn) {
-	next := pause{make([]describe.Hold, len(s.conditions)), MaintenanceOf(t.in.Node.Node, t.policy.Maintenance)}
-	before := pause{make([]describe.Hold, len(s.conditions)), s.maintenance}
+	node, stops := t.in.Node.Node, make([]describe.Hold, 2*len(s.conditions))
+	before, next := pause{stops[:len(s.conditions)], s.maintenance}, pause{stops[len(s.conditions):], MaintenanceOf(node, t.policy.Maintenance)}
 	ends := before.maintenance != "" && next.maintenance == ""
 	for i := range s.conditions {
-		before.stops[i], next.stops[i] = s.conditions[i].stopped, PausedBy(t.in.Node.Node, t.policy, s.conditions[i].name)
+		before.stops[i], next.stops[i] = s.conditions[i].stopped, PausedBy(node, t.policy, s.conditions[i].name)
 		ends = ends || rank(next.stops[i]) < rank(before.stops[i])
 	}
 	if slices.Equal(before.stops, next.stops) && before.maintenance == next.maintenance {

@@ -149,9 +149,9 @@ type Startup struct {
 // Condition returns what the policy says of a condition; false if it has none of that
 // name.
 func (p *Policy) Condition(name probes.Condition) (Condition, bool) {
-	for _, condition := range p.Conditions {
-		if condition.Name == name {
-			return condition, true
+	for i := range p.Conditions {
+		if p.Conditions[i].Name == name {
+			return p.Conditions[i], true
 		}
 	}
 	return Condition{}, false
@@ -159,8 +159,12 @@ func (p *Policy) Condition(name probes.Condition) (Condition, bool) {
 
 // debounce returns the configured debounce of a condition of the policy.
 func (p *Policy) debounce(name probes.Condition) Debounce {
-	c, _ := p.Condition(name)
-	return c.Debounce
+	for i := range p.Conditions {
+		if p.Conditions[i].Name == name {
+			return p.Conditions[i].Debounce
+		}
+	}
+	return Debounce{}
 }
 
 // names returns the names of the conditions.

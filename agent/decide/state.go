@@ -194,13 +194,16 @@ func (all conditions) of(name probes.Condition) *condition {
 // condition is OK, a dropped one is forgotten, and so is what belongs to a dropped rule.
 func (all conditions) following(policy *Policy, now time.Time) conditions {
 	followed := make(conditions, len(policy.Conditions))
+	copy(followed, all)
 	for i := range policy.Conditions {
 		c, name := &followed[i], policy.Conditions[i].Name
-		if known := all.of(name); known != nil {
-			*c = *known
-		} else {
-			*c = condition{name: name, debounce: Debouncer{Level: probes.OK}}
-			c.recorded = c.entry(Boot{})
+		if c.name != name { // the configuration has others than before, or another order
+			if known := all.of(name); known != nil {
+				*c = *known
+			} else {
+				*c = condition{name: name, debounce: Debouncer{Level: probes.OK}}
+				c.recorded = c.entry(Boot{})
+			}
 		}
 		c.budget = c.budget.within(policy.WriteBudget, now)
 		c.latches = latchesOf(policy, name, c.latches)
