@@ -8,17 +8,16 @@ import (
 // Desired is the complete state that taintlet wants on the Node, never a difference. A Desired can
 // therefore be lost, or replaced by a newer one, without harm.
 type Desired struct {
-	// Taints are ours, in order. Those of others are not part of it.
+	// Taints are ours, in order. Those of other programs are not part of it.
 	Taints []Taint
 	// Owned are the pairs that may be replaced or removed.
 	Owned []Pair
-	// Annotations are ours; an empty value means that the annotation is not to
-	// be there.
+	// Annotations are ours; an empty value means that the annotation must not be there.
 	Annotations map[string]string
 	// Conditions are ours; none means that nodes/status is not written. Times
 	// are added as they are written, but for a lastTransitionTime that is given.
 	Conditions []NodeCondition
-	// Gone are types of ours that are not to be there.
+	// Gone are types of taintlet's conditions that must not be on the Node.
 	Gone []string
 }
 

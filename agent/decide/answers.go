@@ -16,8 +16,8 @@ func (s *State) WhyNotWriting() string {
 	return ""
 }
 
-// WhyNoNewTaint says what has stopped new taints for a condition, for people; empty:
-// nothing has.
+// WhyNoNewTaint returns the cause that stops new taints of a condition, as a text; empty: there is
+// none.
 func (s *State) WhyNoNewTaint(name probes.Condition) string {
 	if s.known(name).isObserved() {
 		if would := s.would(s.known(name)); would != "" {
@@ -57,8 +57,8 @@ func (s *State) TokensLeft(policy *Policy, now time.Time) int {
 	return left
 }
 
-// TimeToClear returns how long every further sample must be good before a condition
-// is OK; false where it is OK. That it may wait for the write budget is included.
+// TimeToClear returns how long every further sample must be good before a condition is OK; false
+// where it is OK. It includes the wait for the write budget.
 func (s *State) TimeToClear(policy *Policy, name probes.Condition, now time.Time) (time.Duration, bool) {
 	c := s.known(name)
 	if c.debounce.Level == probes.OK {
@@ -76,7 +76,7 @@ func (s *State) Since(name probes.Condition) (time.Time, bool) {
 	return c.debounce.SetAt, true
 }
 
-// IsContested reports whether a condition's taint is missing because others removed it.
+// IsContested reports whether a condition's taint is missing because another client removed it.
 func (s *State) IsContested(name probes.Condition) bool {
 	c := s.known(name)
 	return slices.ContainsFunc(c.disputes[:], dispute.isContested)
@@ -98,8 +98,8 @@ func (s *State) Held(name probes.Condition) (by describe.Hold, from string) {
 	return "", ""
 }
 
-// Reason returns the reason that the Node condition of a condition gives, which is not
-// OK, is held back by the fleet brake, or cannot be told; empty: it is OK.
+// Reason returns the reason in the Node condition of a condition that is not OK, is held back by
+// the fleet brake, or is Unknown; empty: it is OK.
 func (s *State) Reason(name probes.Condition) string {
 	c := s.known(name)
 	switch {
@@ -121,9 +121,9 @@ func (s *State) Reason(name probes.Condition) string {
 }
 
 // Shared is the level of a condition that the peers read. It is the requested level: the decided
-// one would hide from them what the brake holds back. While the newest sample cannot tell, it is
-// Unknown: a level decided up to an hour ago (unknownAfter) would brake others. So it is under
-// maintenance, when a host may be in any state.
+// one would hide from them a condition that the brake holds back. It is Unknown while the newest
+// sample is Unknown, because a level that was decided up to an hour ago (unknownAfter) would brake
+// other Nodes. It is also Unknown under maintenance, when a host can be in any state.
 func (s *State) Shared(name probes.Condition) probes.Level {
 	if c := s.known(name); s.maintenance != "" || c.isSeen() && c.last.Level == probes.Unknown {
 		return probes.Unknown

@@ -113,7 +113,7 @@ func (s *State) asks(c *condition, rule *Rule) bool {
 	return isOurs || c.debounce.Level >= rule.Level && c.isFor(rule)
 }
 
-// DesiredTaint is one taint that a rule asks for, as it is to stand on the Node.
+// DesiredTaint is one taint that a rule asks for, as it is written to the Node.
 type DesiredTaint struct {
 	Condition probes.Condition
 	Level     probes.Level // of the rule; OK: it is a soft one
@@ -149,8 +149,9 @@ func (d DesiredTaint) IsSoft() bool { return d.Level == probes.OK }
 // conditions of taintlet, the record and the held annotation. A taint that the kubelet's own
 // condition asks for is left to the lifecycle controller. stays are pairs that the record names and
 // that neither this configuration nor a built-in rule can produce: they may not be removed. While
-// there are any, the record stays too. The annotation taintlet.dev/paused always stays: a person
-// put it there. A record that cannot be read is an error: what it names would be forgotten.
+// there are any, the record stays too. The annotation taintlet.dev/paused always stays, because an
+// operator set it. A record that cannot be read is an error, because the taints that it names would
+// be forgotten.
 func Cleanup(policy *Policy, node *taints.Node) (desired taints.Desired, stays []taints.Pair, err error) {
 	read := Read(node)
 	if read.recordErr != nil {
@@ -180,9 +181,9 @@ func IsTouched(node *taints.Node, policy *Policy) bool {
 	return slices.ContainsFunc(node.Conditions, func(c taints.NodeCondition) bool { return isOurs(c.Type, policy) })
 }
 
-// LastSign is when taintlet most recently wrote the Node. The API server notes that by
-// its own clock. Where it does not, the clock of the host that wrote says: its newest
-// heartbeat or decision. Zero when that cannot be told.
+// LastSign is when taintlet most recently wrote the Node. It is by the API server's clock. If the
+// API server did not note it, it is the newest heartbeat or decision, by the clock of the host that
+// wrote it. Zero when it is not known.
 func LastSign(node *taints.Node, policy *Policy) time.Time {
 	if at := node.WrittenAt(); !at.IsZero() {
 		return at

@@ -13,8 +13,8 @@ import (
 type Slot uint8
 
 const (
-	// SlotUnknown means that nobody has asked yet, or the API server does not answer. Decided
-	// taints stay, and no eviction begins.
+	// SlotUnknown means that the slots were not read yet, or the API server does not answer.
+	// Decided taints stay, and no eviction begins.
 	SlotUnknown Slot = iota
 	// SlotNone means that there is none for this Node, or it was lost: step down.
 	SlotNone
@@ -22,7 +22,7 @@ const (
 	SlotHeld
 )
 
-// SlotRequest is what the decider needs of the slot.
+// SlotRequest is the decider's request for an eviction slot.
 type SlotRequest uint8
 
 const (
@@ -36,26 +36,26 @@ const (
 	SlotInUse
 )
 
-// Peers is what the agents of other Nodes said most recently. The zero value says
-// that there are none.
+// Peers are the newest answers of the agents on other Nodes. The zero value means that there are
+// none.
 type Peers struct {
-	// Known is how many there are to be asked; negative: not known yet.
+	// Known is the number of peers; negative: not known yet.
 	Known int
-	// Rounds counts the times that they were asked.
+	// Rounds counts how often they were queried.
 	Rounds uint64
 	// Shares by condition.
 	Shares map[probes.Condition]Share
 }
 
-// Share is how many peers told their level of a condition within the last minute,
-// and how many of these have it Degraded or would have, but for the fleet brake.
+// Share is how many peers reported their level of a condition within the last minute, and how many
+// of these have it Degraded, or would have without the fleet brake.
 type Share struct {
 	Asked, Bad int
-	// ZoneAsked and ZoneBad are those of them in the own Node's zone; 0: it is not known.
+	// ZoneAsked and ZoneBad count the peers in this Node's zone; 0: the zone is not known.
 	ZoneAsked, ZoneBad int
 }
 
-// With returns the share with one peer more. isNear: it is in the own Node's zone.
+// With returns the share with one peer more. isNear: the peer is in this Node's zone.
 func (s Share) With(isBad, isNear bool) Share {
 	bad := 0
 	if isBad {
@@ -80,8 +80,8 @@ func (s Share) reaches(percent, minPeers int) bool {
 // Inputs are what is new since the last Step.
 type Inputs struct {
 	Observations []probes.Observation
-	// Node is the newest version seen, not changed between Steps by anybody;
-	// nil while there is none.
+	// Node is the newest version seen, which nothing changes between Steps; nil while there is
+	// none.
 	Node *Node
 	// NodeAt is when that version was seen; zero: now.
 	NodeAt time.Time
@@ -93,24 +93,24 @@ type Inputs struct {
 	Refresh bool
 	// Slot is what is known of this Node's eviction slot.
 	Slot Slot
-	// Peers is what the agents of other Nodes said.
+	// Peers are the answers of the agents on other Nodes.
 	Peers Peers
-	// AnswersSince is when the API server most recently answered again after it had not
-	// answered a write; zero: that never was.
+	// AnswersSince is when the API server most recently answered again after it had not answered a
+	// write; zero: it has answered each.
 	AnswersSince time.Time
 }
 
-// Decision is what one Step came to.
+// Decision is the result of one Step.
 type Decision struct {
-	// Desired is what ought to be on the Node; nil when all of that is there.
+	// Desired is the desired state of the Node; nil when the Node has it.
 	Desired *taints.Desired
 	// Notices tell what happened, in order.
 	Notices []Notice
-	// Slot is what is requested of the eviction slot.
+	// Slot is the request for an eviction slot.
 	Slot SlotRequest
-	// Adopted is the heartbeat of the conditions that stand on the Node, by the wall
-	// clock, when a restarted agent found that they say what it would write. The next
-	// heartbeat goes by that. Zero: nothing was adopted now.
+	// Adopted is the heartbeat, by the wall clock, of conditions on the Node that a restarted agent
+	// found to be as it would write them. The next heartbeat is due one interval after it. Zero:
+	// nothing was adopted now.
 	Adopted time.Time
 }
 

@@ -206,11 +206,11 @@ func classOf(o probes.Observation) class {
 	return none
 }
 
-// Debouncer is the state machine of one condition: how often it was bad most recently, for how long
-// it has been good, and what follows from that. Level, Penalty and SetAt survive a restart. The
-// rest is evidence. A restarted process collects it again, so that it never decides earlier.
+// Debouncer is the state machine of one condition: which of its newest samples were bad, for how
+// long it has been good, and the level that follows. Level, Penalty and SetAt survive a restart.
+// The rest is evidence. A restarted process collects it again, so that it never decides earlier.
 type Debouncer struct {
-	// Level is what was decided: OK, Degraded or Critical.
+	// Level is the decided level: OK, Degraded or Critical.
 	Level probes.Level
 	// Penalty counts the recent sets: one for each, halved every
 	// PenaltyHalfLife. It is the value just after the last set.

@@ -210,8 +210,8 @@ func (s *State) losesKept(t *turn, d DesiredTaint) bool {
 // IsKeepFailing reports whether the admission policy has failed and is not used.
 func (s *State) IsKeepFailing() bool { return s.keep != keepFailure{} }
 
-// KeepFails reports whether the admission policy fails, and a condition lacks its kept taint
-// for that.
+// KeepFails reports whether the admission policy fails, and a condition therefore lacks its kept
+// taint.
 func (s *State) KeepFails(policy *Policy, name probes.Condition) bool {
 	isKept := func(r Rule) bool {
 		_, isReconciled := taints.LifecycleCondition(r.Taint.Pair())

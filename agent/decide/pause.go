@@ -40,9 +40,9 @@ func parsePause(value string, policy *Policy) (paused []probes.Condition, isRead
 	return paused, true
 }
 
-// PausedBy says what stops additions for a condition on a Node; empty: nothing does. An agent that
-// runs may not have followed it yet. An annotation of the mode that is not known was meant to stop
-// something.
+// PausedBy returns the cause that stops new taints of a condition on a Node; empty: there is none.
+// A running agent may not have applied it yet. An annotation of the mode that is not known was
+// meant to stop something.
 func PausedBy(node *taints.Node, policy *Policy, name probes.Condition) describe.Hold {
 	c, _ := policy.Condition(name)
 	mode := node.Annotations[taints.ModeAnnotation]
@@ -174,8 +174,8 @@ func (s *State) asItStands(node *Node, d DesiredTaint) DesiredTaint {
 	return d
 }
 
-// Drained is the type of the condition that a Node keeps after a drain. KEP-5683 leaves it to
-// people to take it back, so it can still be there when the Node takes pods again.
+// Drained is the type of the condition that a Node keeps after a drain. KEP-5683 leaves its removal
+// to operators, so it can still be True when the Node accepts pods again.
 const Drained = "Drained"
 
 // MaintenanceOf returns the first of these types whose condition is True on a Node; empty:

@@ -9,9 +9,8 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// Policy is what the configuration asks of the decider. It does not change once Step
-// was given it: a configuration that is read again is a new Policy, even if it says
-// the same.
+// Policy is the configuration of the decider. It is not changed after Step has used it: a
+// configuration that is read again is a new Policy, even with equal values.
 type Policy struct {
 	// Hash tells configurations apart; empty: it is not shown.
 	Hash string
@@ -19,10 +18,10 @@ type Policy struct {
 	Conditions []Condition
 	// Rules say which taint each level of a condition asks for.
 	Rules []Rule
-	// WriteBudget is that of each condition, for its clears and its steps up to Critical: so none
-	// waits for another condition. Setting Degraded and stepping down from Critical need no token.
-	// Upkeep is that of the Node, for writes that no condition asks for: people who pause and
-	// resume wait less than a condition that flaps.
+	// WriteBudget is the bucket of each condition, for clearing it and for its steps up to
+	// Critical, so that no condition waits for another one. Setting Degraded and stepping down from
+	// Critical need no token. Upkeep is the bucket of the Node, for writes that no change of a
+	// condition asks for: operators who pause and resume wait less than a flapping condition.
 	WriteBudget WriteBudget
 	Upkeep      WriteBudget
 	FleetBrake  FleetBrake
@@ -37,13 +36,13 @@ type Policy struct {
 	// Maintenance has the types of the Node conditions by which a Node is under
 	// maintenance while one of them is True.
 	Maintenance []string
-	// RepairAfter is how long such a fault must be there before the host needs a repair.
+	// RepairAfter is how long a fault that a repair cures must last before the host needs one.
 	RepairAfter time.Duration
 	// Heartbeat is how often the Node's conditions are refreshed while nothing
 	// changes. 0: never.
 	Heartbeat time.Duration
-	// Elsewhere are the policies of other Nodes, and of this one with other labels: pairs of
-	// theirs are ours too.
+	// Elsewhere are the policies of other Nodes, and of this one with other labels: their pairs are
+	// taintlet's as well.
 	Elsewhere []*Policy
 }
 
@@ -54,11 +53,11 @@ type Mode string
 const (
 	// Enforce sets taints.
 	Enforce Mode = "Enforce"
-	// Observe decides and reports, and no taint is on the Node.
+	// Observe decides and reports, but sets no taint.
 	Observe Mode = "Observe"
 )
 
-// Condition is what a Policy says of one condition.
+// Condition is the part of a Policy for one condition.
 type Condition struct {
 	Name probes.Condition
 	// TaintKey is the well-known key that the built-in rules ask for; empty: there is
@@ -69,8 +68,7 @@ type Condition struct {
 	BecomesCritical bool
 	// Reported: another program reports it, as a condition of the Node.
 	Reported bool
-	// AsksPeers: its probe asks the peers, so a good verdict before they are known says
-	// little.
+	// AsksPeers: its probe asks the peers, so a good verdict before they are known proves little.
 	AsksPeers bool
 	// Repairable are the reasons of faults that a repair of the host cures.
 	Repairable []string
@@ -109,8 +107,8 @@ type Debounce struct {
 	// CriticalAfter (0 to 1h) is how long every sample of a Degraded condition
 	// must be critical before the condition is Critical.
 	CriticalAfter Duration `json:"criticalAfter" range:"0s..1h"`
-	// UnknownAfter (1m to 24h) is how long the probe may be unable to tell before a Critical
-	// condition steps down to Degraded and an Event reports it. A file cannot change it.
+	// UnknownAfter (1m to 24h) is how long the samples may be Unknown before a Critical condition
+	// steps down to Degraded and an Event reports it. A file cannot change it.
 	UnknownAfter Duration `json:"-"`
 }
 
@@ -123,9 +121,8 @@ type WriteBudget struct {
 	Interval Duration `json:"interval" range:"1s..24h"`
 }
 
-// FleetBrake holds a new Degraded back while a large part of the fleet has the same
-// condition: that is more likely a wrong configuration than the hosts' trouble. A
-// taint that stands is not removed.
+// FleetBrake holds a new Degraded back while a large part of the fleet has the same condition: a
+// wrong configuration is then more likely than trouble on each host. It removes no taint.
 type FleetBrake struct {
 	// Percent of the sampled hosts, this one included, that brake. 0: no brake.
 	Percent int `json:"percent" range:"0..100"`
@@ -142,12 +139,11 @@ type Startup struct {
 	// sets it. Empty: there is none.
 	Taint string `json:"taint"`
 	// Timeout is how long the taint may stay until an Event reports it. A file cannot change it:
-	// the taint goes with the first verdict, which takes seconds.
+	// the first verdict removes the taint, and takes seconds.
 	Timeout Duration `json:"-"`
 }
 
-// Condition returns what the policy says of a condition; false if it has none of that
-// name.
+// Condition returns the policy's condition of that name; false if it has none.
 func (p *Policy) Condition(name probes.Condition) (Condition, bool) {
 	for i := range p.Conditions {
 		if p.Conditions[i].Name == name {
@@ -205,9 +201,9 @@ func (p *Policy) Produces(pair taints.Pair) bool {
 	return slices.ContainsFunc(p.Elsewhere, func(other *Policy) bool { return other.Produces(pair) })
 }
 
-// BuiltInRules are the rules that any release of taintlet knows without a
-// configuration: the default ones and their NoExecute counterparts. A pair of
-// theirs is recognized as ours even where the configuration dropped the rule.
+// BuiltInRules are the rules that any release of taintlet knows without a configuration: the
+// default ones and their NoExecute counterparts. Their pairs are recognized as taintlet's even if
+// the configuration dropped the rule.
 func (p *Policy) BuiltInRules() (rules []Rule) {
 	for _, rule := range []Rule{
 		{Level: probes.Degraded, Taint: Taint{Effect: taints.NoSchedule}}, {Level: probes.Critical, Taint: Taint{Effect: taints.NoExecute}},
@@ -224,8 +220,8 @@ func (p *Policy) BuiltInRules() (rules []Rule) {
 // Rule says which taint a level of a condition asks for.
 type Rule struct {
 	Condition probes.Condition `json:"condition"`
-	// Level is the least at which the rule asks for its taint. OK: it does so before Degraded,
-	// with the effect PreferNoSchedule or NoSchedule, and at most one rule of the condition.
+	// Level is the lowest level at which the rule asks for its taint. OK: it asks before Degraded,
+	// with the effect PreferNoSchedule or NoSchedule; a condition has at most one such rule.
 	Level probes.Level `json:"level"`
 	// Severity (1 to 100, in a file 51 to 100) is the least severity of the samples; 0: any. 50 is the threshold
 	// of Degraded. Of several rules for one pair, the rule with the highest severity gives the value.
@@ -242,10 +238,10 @@ type Rule struct {
 type Clearing string
 
 const (
-	// ClearAutomatic means that taintlet does, when the condition is OK again.
+	// ClearAutomatic means that taintlet removes it when the condition is OK again.
 	ClearAutomatic Clearing = ""
-	// ClearManual means that an operator does, and so acknowledges the fault. The taint stays until
-	// then, and does not come back before the condition has been OK.
+	// ClearManual means that an operator removes it, and so acknowledges the fault. taintlet does
+	// not set it again before the condition has been OK.
 	ClearManual Clearing = "manual"
 )
 

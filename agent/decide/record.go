@@ -26,9 +26,9 @@ const maxRecord = 16 << 10
 
 var errNewer = errors.New("the record was written by a newer release")
 
-// Boot is one boot of the host and when it began, on the same clock that Step
-// is given. Times in the record are durations since boot: CLOCK_BOOTTIME goes
-// on through suspend and knows nothing of steps of the wall clock.
+// Boot is one boot of the host and when it began, on the same clock that Step is given. Times in
+// the record are durations since boot: CLOCK_BOOTTIME continues through suspend, and steps of the
+// wall clock do not change it.
 type Boot struct {
 	ID string
 	At time.Time
@@ -43,16 +43,16 @@ func (b Boot) since(t time.Time) time.Duration {
 	return cmp.Or(t.Sub(b.At), 1)
 }
 
-// Record is the annotation taintlet.dev/record: all that must survive the process, and what people
-// read. Fields that this release does not know are skipped. Every client that may write the
-// annotation may forge it.
+// Record is the annotation taintlet.dev/record: all that must survive the process, and the source
+// of kubectl taintlet status. Fields that this release does not know are skipped. Every client that
+// may write the annotation may forge it.
 type Record struct {
 	Version int `json:"version"`
-	// Revision grows with every decision that is written. It tells a Node that has not seen our
-	// last decision from one on which it was undone.
+	// Revision grows with every decision that is written. It distinguishes a Node that lacks the
+	// last decision from one on which that was undone.
 	Revision uint64 `json:"revision"`
-	// Boot and At say when: nanoseconds since the boot with that ID. Time is
-	// the same for people; nothing is decided by it.
+	// Boot and At are the time of the decision, in nanoseconds since the boot with that ID. Time is
+	// the same moment by the wall clock, which no decision uses.
 	Boot string        `json:"boot"`
 	At   time.Duration `json:"at"`
 	Time wallTime      `json:"time,omitzero"`
@@ -70,7 +70,7 @@ type Record struct {
 type memory struct {
 	// Freed is the UID of the Node object whose start-up taint was removed.
 	Freed string `json:"freed,omitempty"`
-	// TokensAt is when the bucket of repairs and ends of pauses is full again.
+	// TokensAt is when the bucket Policy.Upkeep is full again.
 	TokensAt time.Duration `json:"tokensAt,omitempty"`
 	// EvictedAt is when the Node last stepped up to Critical.
 	EvictedAt time.Duration `json:"evictedAt,omitempty"`
@@ -90,8 +90,9 @@ type instance struct {
 	Name string `json:"name"`
 }
 
-// RecordCondition is what a Record says of one condition. It is written when the level or anything
-// else that is decided by changes. The summary and the times of losses change with that, or may wait.
+// RecordCondition is the part of a Record for one condition. It is written when the level or
+// anything else that is decided by changes. The summary and the times of losses change with that,
+// or may wait.
 type RecordCondition struct {
 	Level   probes.Level  `json:"level"`
 	Penalty float64       `json:"penalty,omitempty"`
@@ -134,7 +135,8 @@ func (c RecordCondition) remembers(other RecordCondition) bool {
 	return c == other
 }
 
-// IsDisputed reports whether others removed a taint of the condition, and taintlet has given way.
+// IsDisputed reports whether taintlet does not set a taint of the condition, because another client
+// removed it.
 func (c RecordCondition) IsDisputed() bool {
 	all := c.disputes()
 	return slices.ContainsFunc(all[:], func(d *recordDispute) bool { return dispute{conceded: d.Stage}.isContested() })

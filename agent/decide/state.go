@@ -1,6 +1,6 @@
-// Package decide turns what the probes saw into what the Node should carry. It
-// has no clock, does no I/O and logs nothing: the same Step runs in production,
-// in tests and in a simulator.
+// Package decide turns the samples of the probes into the taints, conditions and annotations that
+// are desired on the Node. It has no clock, does no I/O and logs nothing: the same Step runs in
+// production, in tests and in a simulator.
 package decide
 
 import (
@@ -92,7 +92,7 @@ const (
 	TaintContested Kind = "TaintContested"
 	TaintVetoed    Kind = "TaintVetoed"
 	StillUnknown   Kind = "ConditionStillUnknown"
-	// KeepPolicyFails: the admission policy is there and keeps no taint.
+	// KeepPolicyFails: the admission policy is installed, and does not keep a taint.
 	KeepPolicyFails Kind = "KeepPolicyFails"
 	RecordRefused   Kind = "RecordRefused"
 	Active          Kind = "AgentActive"

@@ -9,9 +9,8 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// Step takes in what is new and returns what to write, if anything. The same
-// inputs give the same answer. Asking again before the write has landed gives
-// the same Decision.
+// Step takes in new inputs and returns the write that follows from them, if any. The same arguments
+// give the same result. Until the write has landed, each further call returns the same Decision.
 func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 	t := &turn{policy: policy, in: in, now: now}
 	s.conditions = s.conditions.following(policy, now)

@@ -29,13 +29,13 @@ type Condition struct {
 	Newest probes.Observation
 	// IsBad: the newest sample is Degraded or Critical.
 	IsBad bool
-	// SetFor is the reason for which the condition was set, SetBy what was found then.
+	// SetFor is the reason for which the condition was set, SetBy the message of that sample.
 	SetFor, SetBy string
 	// SetAt is when it was set, CriticalAt when it became Critical; zero: not known, or
 	// it is not.
 	SetAt, CriticalAt time.Time
-	// Held is what holds the taint back, until Until; zero: that is not known. Evicting: it is the
-	// eviction that is held back, not the taint of Degraded.
+	// Held is what holds the taint back until Until, which is zero if it is not known. Evicting: it
+	// is the eviction that is held back, not the taint of Degraded.
 	Held     Hold
 	Evicting bool
 	Until    time.Time
@@ -43,11 +43,11 @@ type Condition struct {
 	Would string
 	// NoRule says that no rule asks for a taint, or none for its reason; empty: one does.
 	NoRule string
-	// KeepFails is KeepFailing while the condition has an own key for that; empty: it has not.
+	// KeepFails is KeepFailing while a stand-in is used because the policy fails; else empty.
 	KeepFails string
 	// Removals of its taints by other programs.
 	Removals Removals
-	// Blind: the probe cannot tell.
+	// Blind: the newest sample is Unknown.
 	Blind bool
 	// Clears is when the condition becomes OK if all samples until then are good; zero: the newest
 	// sample was not good.
@@ -56,7 +56,8 @@ type Condition struct {
 	Good string
 	// ClearAfter is how long every sample must be good.
 	ClearAfter time.Duration
-	// Damped is how often it was set, where it clears later for that; 0: it does not.
+	// Damped is how often it was set in a row, if it clears later for that; 0: it does not clear
+	// later.
 	Damped int
 	// Manual: the taint is on the Node, and stays until an operator removes it.
 	Manual bool

@@ -1,5 +1,5 @@
-// Package describe turns what the decider came to into the texts that people read: those
-// of Node conditions, of Events and of the log. It decides nothing.
+// Package describe writes the texts about decisions: those of Node conditions, of Events and of the
+// log. It decides nothing.
 package describe
 
 import (
@@ -12,13 +12,13 @@ type Hold string
 
 // What can hold a condition back.
 const (
-	// HeldContested means that others removed the taint twice within a minute.
+	// HeldContested means that another client removed the taint twice within a minute.
 	HeldContested Hold = "Contested"
-	// HeldVetoed means that others removed a NoExecute taint.
+	// HeldVetoed means that another client removed a NoExecute taint.
 	HeldVetoed Hold = "Vetoed"
-	// HeldAcknowledged means that others removed a taint that waited for that.
+	// HeldAcknowledged means that an operator removed the taint of a rule with ClearManual.
 	HeldAcknowledged Hold = "Acknowledged"
-	// HeldPaused means that a person paused the condition.
+	// HeldPaused means that an operator paused the condition.
 	HeldPaused Hold = "Paused"
 	// HeldObserved means that the mode of the condition is Observe.
 	HeldObserved Hold = "Observe"

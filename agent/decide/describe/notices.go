@@ -12,17 +12,17 @@ import (
 // Lost says who removed a taint. The field manager is empty where it is not known.
 func Lost(by string, lost taints.Taint) string { return somebody(by) + " removed " + lost.String() }
 
-// SetAgain says that a taint that others removed comes back, and what stops that.
+// SetAgain says that a taint that another client removed is set again, and how to stop that.
 func SetAgain(by string, lost taints.Taint, name probes.Condition, node string) string {
 	return fmt.Sprintf("%s; it is set again, because of %s; to stop that: kubectl annotate node %s %s=%s", Lost(by, lost), name, node, taints.PausedAnnotation, name)
 }
 
-// Contested says that a taint that others removed twice is not set for now.
+// Contested says that a taint that another client removed twice is not set for now.
 func Contested(by string, lost taints.Taint) string {
 	return fmt.Sprintf("%s removed %s twice within a minute; taintlet does not set it again until the condition has been OK. To keep taints off for longer, set the annotation %s on the Node. To have them set again now, set the annotation and remove it", somebody(by), lost.String(), taints.PausedAnnotation)
 }
 
-// KeepFailing says in a condition that the admission policy fails. KeepFails has more words, for
+// KeepFailing says in a condition that the admission policy fails. KeepFails is the long form, for
 // which a condition lacks the room.
 const KeepFailing = "a stand-in is used, because the policy " + taints.KeepPolicyName + " fails"
 
@@ -45,7 +45,7 @@ func Acknowledged(by string, removed taints.Taint, isFaulty bool) string {
 	return Lost(by, removed) + ", which acknowledges the earlier fault"
 }
 
-// Silenced says that the fleet brake goes on although most peers do not answer any more.
+// Silenced says that the fleet brake continues although most peers do not answer any more.
 func Silenced(name probes.Condition, asked int) string {
 	return fmt.Sprintf("held back by the fleet brake: a large part of the peers reported %s, and only %d answer now", name, asked)
 }
@@ -64,13 +64,12 @@ func BrakeBegins(sample, braked string) string {
 	return fmt.Sprintf("%s; %s. No new taint is set until fewer peers report it. Check the configuration", sample, braked)
 }
 
-// StillUnknown says that the probe has not been able to tell for long.
+// StillUnknown says that the samples have been Unknown for long.
 func StillUnknown(name probes.Condition, since time.Duration, sample string) string {
 	return fmt.Sprintf("%s has been Unknown for %s; NoSchedule taints stay: %s", name, durationText(since), sample)
 }
 
-// Changed says why the level changed, and what the newest sample showed where that is
-// another one.
+// Changed says why the level changed, and the newest sample if another one was decisive.
 func Changed(decisive, newest probes.Observation) string {
 	if decisive.Message == newest.Message {
 		return decisive.Message

@@ -9,23 +9,23 @@ import (
 // The reasons of the Node condition for repairers while it is False. While it is True,
 // its reason is that of the fault.
 const (
-	// ReasonNoRepair means that no fault is there that a repair cures.
+	// ReasonNoRepair means that the host has no fault that a repair cures.
 	ReasonNoRepair = "NoRepairNeeded"
-	// ReasonRepairPending means that such a fault has not been there for long enough.
+	// ReasonRepairPending means that such a fault has not lasted long enough.
 	ReasonRepairPending = "RepairPending"
 	// ReasonCooldown means that the condition was True within the last hour.
 	ReasonCooldown = "Cooldown"
 )
 
-// Repair is what the Node condition for repairers says.
+// Repair is what the Node condition for repairers is rendered from.
 type Repair struct {
 	Needed bool
-	// Kind is the Node condition that has the fault, Reason that of the fault; empty: there
-	// is none. Since is since when it has been there.
+	// Kind is the Node condition with the fault, Reason that of the fault; empty: there is none.
+	// Since is when the fault began.
 	Kind, Reason string
 	Since        time.Time
-	// Next is when the status changes, if the next samples are like the newest one; zero:
-	// that is not known.
+	// Next is when the status changes if the next samples are like the newest one; zero: it is not
+	// known.
 	Next time.Time
 	// Rested is when the status may be True again; zero: now.
 	Rested time.Time

@@ -59,8 +59,8 @@ func somebody(fieldManager string) string {
 	return "field manager " + fieldManager
 }
 
-// Removals are how often others removed a condition's taints. They are for people:
-// nothing is decided by them.
+// Removals are how often other clients removed a condition's taints. They are only shown: no
+// decision uses them.
 type Removals struct {
 	Count int
 	// By is the field manager of the newest; empty: the API server does not know it.
