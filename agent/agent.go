@@ -1,5 +1,5 @@
-// Package agent joins the probes, the decider and the Node: it runs the loop
-// that takes observations and versions of the Node in and hands out what is desired.
+// Package agent joins the probes, the decider and the Node: it runs the loop that takes in
+// observations and versions of the Node and hands out the desired state.
 package agent
 
 import (
@@ -31,7 +31,7 @@ type Recorder interface {
 // Agent is one agent for one Node. All fields but Reload and Fleet are needed.
 type Agent struct {
 	Config *config.Config
-	// Reload returns what is new of the configuration, as Schema.Reloader does; nil: it never changes.
+	// Reload returns a new configuration or error, as Schema.Reloader does; nil: it never changes.
 	Reload func() (*config.Config, error)
 	// NewProbe makes the probe of a condition, and makes it again when its section changes. Package
 	// hostprobes makes the probes of a host.

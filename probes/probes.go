@@ -92,7 +92,7 @@ type Observation struct {
 	Due time.Time `json:"-"`
 	// Reason is one word in CamelCase, for machines and for a first impression.
 	Reason string `json:"reason"`
-	// Message tells a person the value, its unit and the threshold.
+	// Message is a text with the value, its unit and the threshold.
 	Message string `json:"message"`
 	// NeverHealthy goes with Level OK only. It has the reasons of Degraded whose own check was
 	// not well since the probe started. So this sample clears no condition that was set for
@@ -101,8 +101,8 @@ type Observation struct {
 	// Clears completes "it stays" in a message with the requirement of a good sample: "above 7.5
 	// %". Empty: no threshold to name.
 	Clears string `json:"-"`
-	// Culprit is who took what is scarce, where that is known. The Message tells it too. It
-	// decides nothing.
+	// Culprit is the consumer that took most of the scarce resource, if it is known. The Message
+	// names it as well. No decision uses it.
 	Culprit Culprit `json:"culprit,omitzero"`
 	// Headroom goes with Level OK only. It is the least time in which the
 	// threshold of Degraded can be reached, at the fastest rate that is plausible
@@ -135,8 +135,8 @@ func (PeriodOnly) Wake() <-chan struct{} { return nil }
 // Run returns at once.
 func (PeriodOnly) Run(context.Context) {}
 
-// Host says where the host's file trees are mounted. Containers and tests have
-// them in other places than the usual ones.
+// Host says where the host's file trees are mounted. In containers and tests their paths differ
+// from the usual ones.
 type Host struct {
 	Root string // the root file system, usually "/"
 	Proc string // procfs, usually "/proc"
@@ -166,7 +166,7 @@ type Measure struct {
 	// and empty where there is one such quantity.
 	Path string
 	Unit Unit
-	// Value is what the newest sample showed.
+	// Value is that of the newest sample.
 	Value float64
 	// Degraded and Critical are the thresholds of these levels, and Clear is the easier threshold
 	// that clears. 0: no such threshold.
@@ -201,8 +201,8 @@ type reasonError struct {
 func (e *reasonError) Error() string { return e.err.Error() }
 func (e *reasonError) Unwrap() error { return e.err }
 
-// Because returns an error that says what was tried, formatted as by fmt.Errorf,
-// and carries the reason of the Unknown that it leads to.
+// Because returns an error with a text, formatted as by fmt.Errorf, and with the reason of the
+// Unknown sample that it leads to.
 func Because(reason, format string, args ...any) error {
 	return &reasonError{reason: reason, err: fmt.Errorf(format, args...)}
 }
@@ -220,7 +220,7 @@ func UnknownBecause(c Condition, err error) Observation {
 // Culprit is the group that took most of the scarce resource, a third or more. The zero value means
 // that no culprit is known.
 type Culprit struct {
-	// Kind is pod, unit, cgroup, process, kernel or own, or none where nobody took a third.
+	// Kind is pod, unit, cgroup, process, kernel or own, or none where no consumer took a third.
 	// Empty: it is not known.
 	Kind string `json:"kind,omitempty"`
 	// Name is the UID of the pod, or the name of the unit, of the control group or of the
@@ -228,18 +228,18 @@ type Culprit struct {
 	Name string `json:"name,omitempty"`
 	// Command is the name of most of its processes.
 	Command string `json:"command,omitempty"`
-	// Took is what it took since the host was healthy, in bytes or tasks, Seconds in how long, and
-	// Holds what it has now.
+	// Took is the amount that it took since the host was healthy, in bytes or tasks, within
+	// Seconds. Holds is the amount that it has now.
 	Took    float64 `json:"took,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"`
 	Holds   float64 `json:"holds,omitempty"`
-	// TookText is the same for a person: "4.1 GiB in 2.7 s".
+	// TookText is the same as a text: "4.1 GiB in 2.7 s".
 	TookText string `json:"-"`
 	// IsGone: it has ended.
 	IsGone bool `json:"gone,omitempty"`
-	// IsTold: the Message says what is known, were it only that nobody can be named.
+	// IsTold: the Message names the culprit, or says that none can be named.
 	IsTold bool `json:"-"`
-	// Unreadable says why nobody can be named, whatever happens on this host.
+	// Unreadable says why no culprit can ever be named on this host.
 	Unreadable string `json:"unreadable,omitempty"`
 }
 

@@ -89,7 +89,7 @@ func (d Desired) AnnotationsFit(node *Node) bool {
 
 // StillFits reports whether a decision made on base can be written to fresh unchanged. It can if
 // our record is unchanged, the same pairs would be ours, and the lifecycle controller asks for the
-// same ones of them. Otherwise the record would be wrong, or a pair that must stay would be
+// same pairs among them. Otherwise the record would be wrong, or a pair that must stay would be
 // removed.
 func (d Desired) StillFits(base, fresh *Node) bool {
 	_, before, lostBefore := Plan(base.Taints, d.Owned, d.Taints)

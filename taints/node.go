@@ -26,8 +26,7 @@ type Node struct {
 	// taints and annotations, and its conditions, by the API server's clock; zero
 	// when that is not known.
 	SpecWrittenAt, StatusWrittenAt time.Time
-	// OS and Kernel are what the kubelet reports of its host, such as linux and
-	// 6.8.0-45-generic.
+	// OS and Kernel are those that the kubelet reports, such as linux and 6.8.0-45-generic.
 	OS, Kernel string
 }
 
@@ -64,9 +63,9 @@ func (n *Node) Condition(kind string) *NodeCondition {
 	return nil
 }
 
-// Transitions returns the conditions with their LastTransitionTime, which moves with the
-// status only: a condition that has the status that it has on this Node keeps the time
-// of that. The others keep the time that they were given.
+// Transitions returns the conditions with their LastTransitionTime, which moves with the status
+// only: a condition that has the status that it has on this Node keeps the time of that. The other
+// conditions keep the time that they were given.
 func (n *Node) Transitions(conditions []NodeCondition) []NodeCondition {
 	conditions = slices.Clone(conditions)
 	for i := range conditions {

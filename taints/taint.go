@@ -21,7 +21,7 @@ type Taint struct {
 	Key    string `json:"key"`
 	Value  string `json:"value,omitempty"`
 	Effect Effect `json:"effect"`
-	// TimeAdded is what the Node says, in UTC; zero: nothing.
+	// TimeAdded is that of the Node's taint, in UTC; zero: it has none.
 	TimeAdded time.Time `json:"timeAdded,omitzero"`
 }
 

@@ -1,6 +1,6 @@
-// Package taints knows how taints stay on a Node. It knows which pairs a control
-// plane reconciles, what to write instead, and what may be removed. It knows
-// nothing of a host's health and asks no API server: package apiserver does.
+// Package taints knows how taints stay on a Node. It knows which pairs a control plane reconciles,
+// what to write instead, and what may be removed. It does not know a host's health and sends no
+// requests: package apiserver does.
 package taints
 
 import "strings"
@@ -127,8 +127,8 @@ func StandInFor(p Pair, prefix string) Pair {
 	return Pair{prefix + "/" + name, effect}
 }
 
-// StandsInFor reports whether p is StandInFor(other, prefix). It is asked of
-// each pair that a record names, and makes no garbage.
+// StandsInFor reports whether p is StandInFor(other, prefix). It is called for each pair that a
+// record names, and allocates nothing.
 func (p Pair) StandsInFor(other Pair, prefix string) bool {
 	name, effect := other.standIn()
 	rest, found := strings.CutPrefix(p.Key, prefix)

@@ -36,7 +36,7 @@ type Options struct {
 	// NewProbe makes the probes.
 	NewProbe func(config.Condition) probes.Probe
 
-	// The others are those of agent.Agent.
+	// The other fields are those of agent.Agent.
 	Config   *config.Config
 	Reload   func() (*config.Config, error)
 	Log      *slog.Logger

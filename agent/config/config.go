@@ -29,8 +29,8 @@ type Config struct {
 	Mode decide.Mode `json:"mode"`
 	// Debounce is that of all conditions, but for the fields that a condition's section sets.
 	Debounce Debounce `json:"debounce"`
-	// Conditions are those of the Schema, each with its section of the file, and then those
-	// that others report, of which the file has a list.
+	// Conditions are those of the Schema, each with its section of the file, and then those that
+	// other programs report, which the file lists.
 	Conditions []Condition `json:"-"`
 	Reported   []*Reported `json:"conditions"`
 
@@ -77,7 +77,7 @@ type Config struct {
 	// taintlet cleanup stale waits for a day: there are two to miss.
 	Heartbeat decide.Duration `json:"heartbeat" range:"0,1m..8h"`
 
-	// Overrides are what the file sets differently for some Nodes: see For.
+	// Overrides change the configuration of some Nodes: see For.
 	Overrides []Override `json:"overrides"`
 
 	// Hash tells configurations apart: the HashOf the file, or "built-in".
@@ -100,7 +100,7 @@ const (
 	OwnKeys       Keys = "Own"
 )
 
-// Policy returns what the configuration asks of the decider. Each call makes a new one.
+// Policy returns the part of the configuration for the decider. Each call makes a new one.
 func (c *Config) Policy() *decide.Policy {
 	policy := c.ownPolicy()
 	// Early taints of other configurations are ours as well.

@@ -1,5 +1,5 @@
-// Package hostprobes makes the probes of this host. The configuration itself links no
-// probe, because people read it where none of them runs.
+// Package hostprobes makes the probes of this host. The configuration itself links no probe,
+// because kubectl-taintlet reads it on machines where none runs.
 package hostprobes
 
 import (

@@ -114,14 +114,14 @@ func (m *Metrics) Sampled(o probes.Observation, measures []probes.Measure) {
 	m.sampled[o.Condition] = sample{o, append(m.sampled[o.Condition].measures[:0], measures[:min(len(measures), maxInputs)]...)}
 }
 
-// Decided takes what was decided, and what is known of the peers and of the network.
+// Decided takes in the newest State, and the status of the peers and of the network.
 func (m *Metrics) Decided(policy *decide.Policy, s *decide.State, peers fleet.Status, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.policy, m.state, m.fleet, m.decidedAt = policy, *s, peers, now // a State is never changed
 }
 
-// Noticed counts a change of a level, and a taint that others removed.
+// Noticed counts a change of a level, and a taint that another client removed.
 func (m *Metrics) Noticed(n decide.Notice) {
 	switch n.Kind {
 	case decide.LevelChanged:

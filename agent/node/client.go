@@ -22,8 +22,8 @@ type Client interface {
 	// Watch sends every version of the Node, nil while there is none, until
 	// the context ends.
 	Watch(ctx context.Context, versions chan<- *taints.Node) error
-	// Apply makes the Node carry what is desired and returns the newest version
-	// seen, also with an error.
+	// Apply writes the desired state to the Node and returns the newest version seen, also with an
+	// error.
 	Apply(ctx context.Context, base *taints.Node, desired taints.Desired) (*taints.Node, error)
 	// Ping asks for little. Its error says whether the API server answers: with a status of it,
 	// it does.
@@ -43,8 +43,8 @@ const (
 	maxRequestTimeout = 40 * time.Second
 )
 
-// Memory is a Node without an API server, which nobody writes. Apply answers
-// with the Node as it would be, and keeps nothing.
+// Memory is a Node without an API server, which no other client writes. Apply answers with the Node
+// as it would be, and keeps nothing.
 type Memory struct {
 	name string
 	log  *slog.Logger
@@ -74,7 +74,7 @@ func (m *Memory) Apply(_ context.Context, base *taints.Node, desired taints.Desi
 	return after, nil
 }
 
-// Announce does nothing: nobody reads Events of this Node.
+// Announce does nothing: this Node has no Events.
 func (m *Memory) Announce(context.Context, *taints.Node, string, string) error { return nil }
 
 // Ping is answered always.
@@ -136,7 +136,7 @@ func (o *Overlay) observe(version *taints.Node) *taints.Node {
 	return o.shown()
 }
 
-// Apply has the Node below check what is desired, and lays it over that Node.
+// Apply has the Node below check the desired state, and lays it over that Node.
 func (o *Overlay) Apply(ctx context.Context, base *taints.Node, desired taints.Desired) (*taints.Node, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

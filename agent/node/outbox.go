@@ -13,8 +13,8 @@ import (
 	"github.com/taintlet/taintlet/taints/pace"
 )
 
-// Outbox holds what is desired until its writer takes it. One goroutine, the loop of
-// the agent, calls its methods, but for Run.
+// Outbox holds the desired state until its writer takes it. One goroutine, the loop of the agent,
+// calls its methods, but for Run.
 type Outbox struct {
 	// Results are the results of the jobs. The receiver passes each one to Observe.
 	Results chan Result
@@ -45,7 +45,7 @@ func NewOutbox(client Client, mayEvictUntil, now func() time.Time, crowd func() 
 	return o
 }
 
-// Run writes what is desired, until the context ends.
+// Run writes the desired state until the context ends.
 func (o *Outbox) Run(ctx context.Context) error { return o.writer.run(ctx) }
 
 // Put hands the desired state to the writer, unless the writer already has it. It replaces a job

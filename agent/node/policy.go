@@ -19,7 +19,7 @@ type PolicyLookup struct {
 	log         *slog.Logger
 	asked       chan struct{} // has room for one
 	withVersion atomic.Bool   // the same
-	// Answers say what is known of the policy.
+	// Answers are the facts that are known of the policy.
 	Answers chan PolicyAnswer
 }
 

@@ -1,5 +1,5 @@
-// Package reported takes samples of conditions of the own Node that others report, such as
-// node-problem-detector. It asks nobody: the agent watches its Node in any case.
+// Package reported takes samples of conditions of this Node that other programs report, such as
+// node-problem-detector. It sends no requests: the agent watches its Node in any case.
 package reported
 
 import (

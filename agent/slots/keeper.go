@@ -22,7 +22,7 @@ type Client interface {
 	// counts. evicts reports whether a pair on another Node may be one of ours
 	// that evicts. With an error it is not known whether there is a slot.
 	Acquire(ctx context.Context, count int, cooldown time.Duration, evicts func(taints.Pair) bool) (held bool, err error)
-	// Renew shows others that the holder is alive. Not held means lost.
+	// Renew shows other agents that the holder is alive. Not held means that the slot was lost.
 	Renew(ctx context.Context) (held bool, err error)
 	// Release gives the slot back.
 	Release(ctx context.Context) error
@@ -58,7 +58,7 @@ type Keeper struct {
 	client Client
 	log    *slog.Logger
 	now    func() time.Time
-	// Answers say what is known of the slot, when that changes.
+	// Answers have the state of the slot, when it changes.
 	Answers chan decide.Slot
 
 	mu     sync.Mutex

@@ -1,5 +1,5 @@
-// Package cleanup is the verb that removes from Nodes what taintlet left there. Both programs
-// have it: people run it, and so does the Job after an uninstallation.
+// Package cleanup is the verb that removes taintlet's taints, conditions and annotations from
+// Nodes. Both programs have it: operators run it, and so does the Job after an uninstallation.
 package cleanup
 
 import (

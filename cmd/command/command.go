@@ -1,5 +1,5 @@
-// Package command is what the command lines of taintlet and kubectl-taintlet share:
-// exit codes, errors, flags, and how they find a cluster.
+// Package command is shared by the command lines of taintlet and kubectl-taintlet: exit codes,
+// errors, flags, and how they find a cluster.
 package command
 
 import (
@@ -32,7 +32,7 @@ const (
 	exitNotWell = 3
 )
 
-// ErrNotWell ends a verb that has already said what is not well.
+// ErrNotWell ends a verb that has already printed what is not healthy.
 var ErrNotWell = errors.New("not everything is healthy")
 
 // UsageError is a mistake in the arguments or in the configuration.
@@ -41,7 +41,7 @@ type UsageError struct{ error }
 // Usagef returns a UsageError with that text.
 func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the error that the flags or arguments have.
 func (e UsageError) Unwrap() error { return e.error }
 
 // Run runs the verb of the arguments until it ends or a signal arrives, and returns the exit code:
@@ -162,8 +162,8 @@ func NodeNames(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// Cluster is the flags that say which cluster is meant by a verb that people run, and which
-// installation in it.
+// Cluster has the flags that choose the cluster, and the installation in it, for a verb of
+// kubectl-taintlet.
 type Cluster struct {
 	// Namespace is that of the agents.
 	Namespace string
@@ -172,8 +172,8 @@ type Cluster struct {
 	overrides  clientcmd.ConfigOverrides
 }
 
-// Add declares the flags: kubectl's own of a connection, of which the help shows those that
-// people use. All flags are shown in the order in which they were declared.
+// Add declares the flags: kubectl's own of a connection, of which the help shows the common ones.
+// All flags are shown in the order in which they were declared.
 func (f *Cluster) Add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVarP(&f.Namespace, "namespace", "n", DefaultNamespace, "namespace of the agents")

@@ -1,6 +1,5 @@
-// Command taintlet watches the health of the host it runs on and keeps the
-// right taints on its own Kubernetes Node. It is what runs on a host; people have
-// kubectl-taintlet.
+// Command taintlet watches the health of the host it runs on and keeps the right taints on its own
+// Kubernetes Node. It runs on the host; operators use kubectl-taintlet.
 package main
 
 import (

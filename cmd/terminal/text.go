@@ -1,5 +1,5 @@
-// Package terminal writes to the terminals of people: texts that others wrote without
-// what commands a terminal, in lines that fit.
+// Package terminal writes to terminals: texts of other programs without control sequences, in lines
+// that fit.
 package terminal
 
 import (
@@ -58,7 +58,7 @@ func Cut(text string, most int) string {
 }
 
 // Wrap breaks a text into lines of at most this many columns. The first line begins with first, the
-// others with indent. A longer word is cut. 0 columns: one line.
+// other lines with indent. A longer word is cut. 0 columns: one line.
 func Wrap(text, first, indent string, columns int) (lines []string) {
 	if columns == 0 || columns <= utf8.RuneCountInString(first) || columns <= utf8.RuneCountInString(indent) {
 		return []string{first + text}

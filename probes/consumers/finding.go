@@ -16,8 +16,8 @@ type Consumer struct {
 	Group Group
 	// Command is the name that most of it has.
 	Command string
-	// Took is what the group took since the baseline, Holds what it has now, in bytes or
-	// tasks.
+	// Took is the amount that the group took since the baseline, Holds the amount that it has now,
+	// in bytes or tasks.
 	Took, Holds float64
 	// Processes is how many it has.
 	Processes int
@@ -35,7 +35,7 @@ const (
 	// Unseen means that little was taken since the first reading: processes that already ran took
 	// it before, or the host was nearly full.
 	Unseen
-	// Many means that nobody took a third.
+	// Many means that no consumer took a third.
 	Many
 	// Named means that a group took a third or more.
 	Named

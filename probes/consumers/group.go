@@ -34,7 +34,7 @@ type Group struct {
 // podPrefix begins a pod's name in a text, and its UID follows.
 const podPrefix = "pod "
 
-// String names the group for a person.
+// String is the group's name in messages.
 func (g Group) String() string {
 	switch g.Kind {
 	case KindPod:

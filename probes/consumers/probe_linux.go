@@ -36,7 +36,7 @@ func Name(inner probes.Measurer, reader *Reader) *Probe {
 	return p
 }
 
-// Observe takes a sample, and adds what was found before it.
+// Observe takes a sample, and adds the culprit that was found before it.
 func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	o := p.Measurer.Observe(ctx)
 	if want := p.follow(o); want != Nothing {

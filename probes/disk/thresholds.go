@@ -1,7 +1,6 @@
-// Package disk is the probe of DiskPressure. It samples the space and inodes of
-// file systems, whether they can be written, and whether they answer at all.
-// Reading is for Linux. The rest builds everywhere, for people check configurations
-// elsewhere.
+// Package disk is the probe of DiskPressure. It samples the space and inodes of file systems,
+// whether they can be written, and whether they answer at all. Reading is for Linux. The rest
+// builds everywhere, because kubectl-taintlet checks configurations on other systems.
 package disk
 
 import (
@@ -18,8 +17,8 @@ type Thresholds struct {
 	// unprivileged writer; below it the host is Degraded. As in df(1), the percentage is taken of
 	// the space without the superuser's reserve, capped at percentBaseMax. 0: no such threshold.
 	AvailablePercent float64
-	// EarlyPercent is the share of available space, in percent (0 to 100), by which the severity
-	// of samples that are OK goes: see trend.Limit. 0: it goes by all findings.
+	// EarlyPercent is the share of available space, in percent (0 to 100), by which the severity of
+	// samples that are OK is computed: see trend.Limit. 0: by all findings.
 	EarlyPercent float64
 	// InodesPercent is the share of free inodes, in percent (0 to 100), below
 	// which the host is Degraded. 0: no such threshold. It has no effect on file

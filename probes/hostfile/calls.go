@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// SoleCall runs a function that may hang, one call at a time. While a call is
-// out, it starts no other. A system call that hangs costs a kernel thread that
-// nobody can take back, so two of them must never hang on one thing. The zero
-// SoleCall is ready for use, by one goroutine.
+// SoleCall runs a function that may hang, one call at a time. While a call is out, it starts no
+// other. A system call that hangs costs a kernel thread that cannot be taken back, so two of them
+// must never hang on one thing. The zero SoleCall is ready for use, by one goroutine.
 type SoleCall[T any] struct {
 	answer      chan T    // nil when no call is out
 	isOld       bool      // the call was out before Start

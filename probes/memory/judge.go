@@ -13,10 +13,9 @@ import (
 // tasks wait for it is noisy, and counts only when available memory is below a level as
 // well. A threshold of 0 is off.
 //
-// Available memory is what the kernel says programs can have without swapping
-// (MemAvailable), and what the ZFS cache would give back. Percentages are taken
-// of all memory but huge pages (see meminfo.ordinary), so that they mean the same on
-// every host.
+// Available memory is the kernel's estimate of what programs can get without swapping
+// (MemAvailable), and the evictable part of the ZFS cache. Percentages are taken of all memory but
+// huge pages (see meminfo.ordinary), so that they mean the same on every host.
 type Thresholds struct {
 	// AvailablePercent is the share of available memory, in percent (0 to
 	// 100), below which the host is Degraded.
@@ -25,8 +24,8 @@ type Thresholds struct {
 	// Degraded, where that is more than AvailablePercent. It is the same on every
 	// host: one with less memory than this is always Degraded.
 	AvailableBytes uint64
-	// EarlyPercent is the share of available memory, in percent (0 to 100), by which the
-	// severity of samples that are OK goes: see trend.Limit. 0: it goes by all causes.
+	// EarlyPercent is the share of available memory, in percent (0 to 100), by which the severity
+	// of samples that are OK is computed: see trend.Limit. 0: by all causes.
 	EarlyPercent float64
 
 	// StalledPercent and StalledAvailablePercent (0 to 100): Degraded when some

@@ -16,8 +16,8 @@ type Thresholds struct {
 	// UsedPercent is the share of the limit, in percent (above 0, up to 100),
 	// at which the host is Degraded.
 	UsedPercent float64
-	// EarlyPercent is the used share of the limit, in percent (0 to 100), by which the severity
-	// of samples that are OK goes: see trend.Limit. 0: it goes by UsedPercent.
+	// EarlyPercent is the used share of the limit, in percent (0 to 100), by which the severity of
+	// samples that are OK is computed: see trend.Limit. 0: by UsedPercent.
 	EarlyPercent float64
 	// CriticalUsedPercent is the share of the limit, in percent (0 to 100), at
 	// which the host is Critical.

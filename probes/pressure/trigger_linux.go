@@ -36,8 +36,8 @@ func NewTrigger(h probes.Host, resource string, share float64) *Trigger {
 	return &Trigger{host: h, resource: resource, share: share, wake: make(chan struct{}, 1)}
 }
 
-// Wake returns a channel that yields a value when tasks have waited for long.
-// Several wake-ups that nobody took become one.
+// Wake returns a channel that yields a value when tasks have waited for long. Several wake-ups that
+// were not received become one.
 func (t *Trigger) Wake() <-chan struct{} { return t.wake }
 
 // Signal wakes the probe, unless an earlier wake-up is still to be taken.

@@ -1,5 +1,5 @@
-// Package trend measures quantities: how scarce one is, how soon it can be used up, and
-// how to write it for a person.
+// Package trend measures quantities: how scarce one is, how soon it can be used up, and how to
+// write it in messages.
 package trend
 
 import (
@@ -28,7 +28,7 @@ func Part(percent, whole, most, factor float64, unit probes.Unit) Limit {
 	return Limit{amount, amount * max(1, factor), whole <= most, percent, factor, unit}
 }
 
-// Texts writes an available amount and the limit for a person who compares them.
+// Texts writes an available amount and the limit for a reader who compares them.
 func (l Limit) Texts(available float64) (availableText, limitText string) {
 	availableText, limitText = BytesApart(available, l.Amount)
 	if l.unit == probes.Items {

@@ -9,13 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// BytesText writes a number of bytes for a person: "412 MiB", "15.6 GiB". It
-// uses binary units and at most three significant digits, or four from 1000 to
-// 1023.
+// BytesText writes a number of bytes for a message: "412 MiB", "15.6 GiB". It uses binary units and
+// at most three significant digits, or four from 1000 to 1023.
 func BytesText(bytes float64) string { return bytesText(bytes, 0) }
 
-// BytesApart writes two numbers of bytes that a person compares: with as many more digits
-// as it takes to tell them apart.
+// BytesApart writes two numbers of bytes that a reader compares, with as many digits as make them
+// differ.
 func BytesApart(a, b float64) (textA, textB string) {
 	for more := range 9 {
 		textA, textB = bytesText(a, more), bytesText(b, more)
@@ -49,8 +48,8 @@ func bytesText(bytes float64, more int) string {
 // ItemsText writes a number of whole things.
 func ItemsText(items float64) string { return strconv.FormatFloat(items, 'f', 0, 64) }
 
-// ShareText writes part of whole in percent with one decimal: "2.6 %". It rounds
-// down, so that what is below a threshold never reads as the threshold itself.
+// ShareText writes part of whole in percent with one decimal: "2.6 %". It rounds down, so that a
+// value below a threshold never reads as the threshold itself.
 func ShareText(part, whole float64) string {
 	if whole <= 0 {
 		return "0.0 %"

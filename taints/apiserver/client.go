@@ -1,6 +1,6 @@
-// Package apiserver reads and writes what taintlet needs of a cluster: Nodes, Leases,
-// EndpointSlices and Events. It patches a Node without losing anybody else's change,
-// and each of its answers has a bound.
+// Package apiserver reads and writes the objects that taintlet needs: Nodes, Leases, EndpointSlices
+// and Events. It patches a Node without losing another client's change, and each answer that it
+// reads has a bound.
 package apiserver
 
 import (

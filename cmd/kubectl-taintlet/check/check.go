@@ -1,6 +1,6 @@
-// Package check finds out whether the installation works, or would: it asks the
-// API server, changes nothing, and says for each failure what to do and where that
-// is explained. reads.go has what is read, and tries.go what is tried by dry runs.
+// Package check finds out whether the installation works, or would: it queries the API server,
+// changes nothing, and names the remedy of each failure and the page that explains it. The checks
+// in reads.go read objects, and those in tries.go make dry runs.
 package check
 
 import (
@@ -29,11 +29,11 @@ const (
 
 // Line is the answer of one check: a Finding, or that there is none.
 type Line struct {
-	// Group is what the check is about, and Name tells it from all others.
+	// Group is the subject of the check, and Name tells it from all other checks.
 	Group          string `json:"group"`
 	Name           string `json:"name"`
 	status.Finding `json:",inline"`
-	// Remedy says what to do, and Link where that is explained.
+	// Remedy says what to do, and Link is the page that explains it.
 	Remedy string `json:"remedy,omitempty"`
 	Link   string `json:"link,omitempty"`
 }
@@ -65,8 +65,7 @@ type Report struct {
 	metav1.TypeMeta `json:",inline"`
 
 	Lines []Line `json:"lines"`
-	// Stopped: the last check failed, and without it the others tell nothing. They
-	// were not made.
+	// Stopped: the last check failed, and the checks that need it were not made.
 	Stopped bool `json:"stopped,omitempty"`
 }
 
@@ -243,7 +242,7 @@ func hostChecks() []check {
 	}
 }
 
-// Options say what is checked.
+// Options choose the checks.
 type Options struct {
 	Config *rest.Config
 	Out    io.Writer

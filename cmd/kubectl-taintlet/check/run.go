@@ -87,8 +87,8 @@ Exit code 3: a check failed. Exit code 1: the API server does not answer or refu
 // retryAfter is the time between two rounds of checks while one waits.
 const retryAfter = 3 * time.Second
 
-// Run makes the checks and prints what they found. It reports whether none failed. An API server
-// that does not answer is an error. With Options.Wait it makes the checks again until all is settled, or
+// Run makes the checks and prints their results. It reports whether none failed. An API server that
+// does not answer is an error. With Options.Wait it makes the checks again until all is settled, or
 // until the context ends. Then the newest results count.
 func Run(ctx context.Context, o Options) (isWell bool, err error) {
 	report, err := o.make(ctx)

@@ -118,7 +118,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 const maxUnheeded = 5 * time.Second
 
 // Now is the time of the API server, by which the Nodes' last signs are judged. The clock of the
-// machine from which a person looks may be wrong.
+// operator's machine may be wrong.
 func (c *Client) Now() time.Time {
 	if ahead := time.Duration(c.ahead.Load()); ahead.Abs() > maxUnheeded {
 		return time.Now().Add(ahead)

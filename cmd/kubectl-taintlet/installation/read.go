@@ -1,7 +1,7 @@
-// Package installation reads what the chart has installed, as the API server has it now:
-// the DaemonSet, the agents' pods, the configuration, the admission policies, the eviction
-// slots and the Events. It asks no agent and changes nothing. Parts that the reader is not
-// allowed to see are named.
+// Package installation reads the objects that the chart has installed, as the API server has them
+// now: the DaemonSet, the agents' pods, the configuration, the admission policies, the eviction
+// slots and the Events. It asks no agent and changes nothing. Parts that the reader is not allowed
+// to see are named.
 package installation
 
 import (
@@ -41,7 +41,7 @@ const (
 	ConfigKey = "config.yaml"
 )
 
-// Installation is what is there. Of parts in Unread nothing is known.
+// Installation has the objects that exist. Of parts in Unread nothing is known.
 type Installation struct {
 	Namespace  string
 	DaemonSets []*appsv1.DaemonSet

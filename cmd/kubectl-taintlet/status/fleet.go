@@ -28,7 +28,7 @@ import (
 // Kind is the kind of a Report as JSON or YAML.
 const Kind = "FleetStatus"
 
-// Report is what is shown. Fields are only ever added within a version.
+// Report is the output. Within a version, fields are only ever added.
 type Report struct {
 	metav1.TypeMeta `json:",inline"`
 	// Time is by the API server's clock.
@@ -165,10 +165,10 @@ func (c Condition) isHealthy() bool {
 	return c.Level == probes.OK && len(c.Taints) == 0 && c.HeldBy == ""
 }
 
-// Fleet is what is known of all Nodes, for some Options. It keeps rows and no Node, and of a Node that
-// is healthy its name and the last sign of its agent.
+// Fleet has the facts about all Nodes that some Options need. It keeps rows and no Node, and of a
+// Node that is healthy its name and the last sign of its agent.
 type Fleet struct {
-	// Installation is what is installed; nil: nobody asked.
+	// Installation is what the chart has installed; nil: it was not read.
 	Installation *installation.Installation
 	// InUse is the configuration of the agents; nil: it is not known. Policy is its policy, or that
 	// of the built-in configuration.
@@ -184,8 +184,8 @@ func NewFleet(o Options) *Fleet {
 	return &Fleet{o: o, Policy: config.Default().Policy(), nodes: map[string]Node{}}
 }
 
-// Read reads what is installed, and the Nodes, which have the conditions of the configuration. It calls
-// also with each Node.
+// Read reads the installation, and the Nodes, which have the conditions of the configuration. It
+// calls also with each Node.
 func (f *Fleet) Read(ctx context.Context, client *installation.Client, also func(*taints.Node)) error {
 	if f.o.Namespace != "" {
 		i, err := client.Read(ctx, f.o.Namespace)

@@ -118,7 +118,7 @@ type Options struct {
 	Err    io.Writer
 	// Output is one of the formats, with its template.
 	Output string
-	// Nodes are shown in full; empty: of all Nodes what is not healthy.
+	// Nodes are shown in full; empty: all Nodes, with only their unhealthy conditions.
 	Nodes []string
 	// Selector chooses Nodes by their labels; empty: all.
 	Selector string
