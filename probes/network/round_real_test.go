@@ -648,7 +648,7 @@ func TestReport(t *testing.T) {
 	judge := &recorder{level: probes.OK}
 	p.evaluator = judge
 	v.observe(t.Context(), p)
-	if peers := v.report.Round.Peers; len(peers) != 2 || peers[0].Answer == nil || !peers[0].Answer.Classes[verdict.DNS] || v.report.Note != nil || v.report.Ask != nil {
+	if peers := v.report.Round.Peers; len(peers) != 2 || peers[0].Answer == nil || !peers[0].Answer.Classes[verdict.DNS] || v.report.Leases != nil || v.report.Ask != nil {
 		t.Errorf("%+v", v.report)
 	}
 	if own := v.report.Own; len(own.Classes) != len(verdict.Classes()) || !own.Classes[verdict.Peers] || own.Lossy != -1 {
@@ -656,7 +656,7 @@ func TestReport(t *testing.T) {
 	}
 	probetest.Sh(t, "nft add rule inet t out ip daddr 127.1.0.1 drop\nip route del default")
 	judge.note, judge.ask = []string{"node-02"}, []string{"node-01"}
-	if o := v.observe(t.Context(), p); !slices.Equal(v.report.Note, judge.note) || !slices.Equal(v.report.Ask, judge.ask) || o.Reason != "" || judge.round.Standings != nil {
+	if o := v.observe(t.Context(), p); !slices.Equal(v.report.Leases, judge.note) || !slices.Equal(v.report.Ask, judge.ask) || o.Reason != "" || judge.round.Standings != nil {
 		t.Errorf("%+v, %+v", v.report, o)
 	}
 	v.standings = []verdict.Standing{{Node: "node-01", Suspects: true}}
@@ -695,7 +695,7 @@ func (r *recorder) Next(round verdict.Round) verdict.Verdict {
 	r.round = round
 	own := verdict.Answer{Version: verdict.AnswerVersion, Lossy: -1}
 	own.Classes = round.Known(&own)
-	return verdict.Verdict{Observation: probes.Observation{Level: r.level}, Round: round, Own: own, Note: r.note, Ask: r.ask}
+	return verdict.Verdict{Observation: probes.Observation{Level: r.level}, Round: round, Own: own, Leases: r.note, Ask: r.ask}
 }
 
 func (r *recorder) Answered(round verdict.Round) verdict.Verdict {

@@ -161,19 +161,17 @@ func (s *suspicion) draw(peers []PeerResult, most int) []string {
 	return nodes[:min(most, len(nodes))]
 }
 
-// note adds the renewals of the Leases that the suspicion asked for.
-func (s *suspicion) note(standings []Standing) {
-	for _, standing := range standings {
-		s.leases[standing.Node] = standing.Renewed
-	}
-}
-
-// answered adds the published states of the queried Nodes. After the short wait, other hosts may
+// answered adds the renewals of the Leases that are noted, or the published states of the queried Nodes. After the short wait, other hosts may
 // not have had the time to suspect themselves. So none of them may suspect itself, and more than
 // half of the Nodes whose Leases were noted must be known to be alive. Otherwise the host continues
 // to wait: for Leases that may still be renewed, or for the end of the long wait.
 func (s *suspicion) answered(r *Round) {
-	if len(s.ask) == 0 {
+	if s.notedAt.Equal(r.At) {
+		for _, standing := range r.Standings {
+			s.leases[standing.Node] = standing.Renewed
+		}
+	}
+	if s.ask == nil {
 		return
 	}
 	asked, noted := s.ask, s.noted

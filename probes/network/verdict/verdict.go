@@ -17,12 +17,10 @@ type Verdict struct {
 	Round Round
 	// Own is what this host answers its peers, but for the levels.
 	Own Answer
-	// Note names the Nodes whose Leases alone are to be read now, since they may be asked about later.
-	Note []string
 	// Ask names the Nodes whose Standings are needed now. It stays until Answered is called.
 	Ask []string
-	// Noted are those of them whose Leases are read with that: the others have none to compare with.
-	Noted []string
+	// Leases names the Nodes whose Leases are read with that, or alone, as they may be asked about later.
+	Leases []string
 	// Measures are the quantities behind the Observation.
 	Measures []probes.Measure
 }
@@ -75,21 +73,16 @@ func (e *Evaluator) Next(r Round) Verdict {
 	return e.verdict(&r)
 }
 
-// Answered takes in the Standings that the verdict of this round asked for, or wanted to be noted.
+// Answered takes in the Standings that the verdict of this round asked for.
 func (e *Evaluator) Answered(r Round) Verdict {
-	if s := &e.suspicion; s.notedAt.Equal(r.At) {
-		s.note(r.Standings)
-	} else {
-		s.answered(&r)
-	}
+	e.suspicion.answered(&r)
 	return e.verdict(&r)
 }
 
 func (e *Evaluator) verdict(r *Round) Verdict {
-	s := &e.suspicion
-	v := Verdict{Observation: e.observe(r), Round: *r, Own: e.answer(r), Ask: slices.Clone(s.ask), Noted: slices.Clone(s.noted), Measures: e.measures(r)}
-	if s.notedAt.Equal(r.At) {
-		v.Note = slices.Clone(s.noted)
+	v := Verdict{Observation: e.observe(r), Round: *r, Own: e.answer(r), Measures: e.measures(r)}
+	if s := &e.suspicion; s.ask != nil || s.notedAt.Equal(r.At) {
+		v.Ask, v.Leases = slices.Clone(s.ask), slices.Clone(s.noted)
 	}
 	return v
 }
