@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -74,8 +75,8 @@ type suspicion struct {
 	noted   []string
 	notedAt time.Time
 	leases  map[string]time.Time
-	// excused are the Nodes that were queried and do not count. Other Nodes are queried first.
-	excused map[string]bool
+	// excused is how often in a row a Node was queried and did not count. Other Nodes are queried first.
+	excused map[string]int
 	// ask has the Nodes whose Standings are awaited, since askedAt.
 	ask     []string
 	askedAt time.Time
@@ -93,7 +94,7 @@ func (s *suspicion) jittered(d, most time.Duration) time.Duration {
 // begin makes the host suspect itself. isSudden: it lost its peers within two rounds.
 func (s *suspicion) begin(r *Round, wasSilent, isSudden bool) {
 	s.end()
-	s.stage, s.long = suspect, r.At.Add(s.jittered(suspicionWait(s.period), suspicionJitter))
+	s.stage, s.excused, s.long = suspect, map[string]int{}, r.At.Add(s.jittered(suspicionWait(s.period), suspicionJitter))
 	s.due = s.long
 	if isSudden && !s.silent && !wasSilent && portsTell(r.Peers) { // after a silence others may be about to come back
 		s.due = r.At.Add(shortWait(s.period, len(r.Peers)))
@@ -142,29 +143,22 @@ func (s *suspicion) next(r *Round, low, isSudden, canPublish bool) {
 	}
 }
 
-// draw chooses some of the peers that are not reached: those first that are not known not to count.
-func (s *suspicion) draw(peers []PeerResult, most int) []string {
-	var nodes, excused []string
-	for _, p := range peers {
-		switch {
-		case p.isThere():
-		case s.excused[p.Node]:
-			excused = append(excused, p.Node)
-		default:
-			nodes = append(nodes, p.Node)
+// draw chooses some of the peers that are not reached: those first that counted most often.
+func (s *suspicion) draw(peers []PeerResult, most int) (nodes []string) {
+	for i := range peers {
+		if !peers[i].isThere() {
+			nodes = append(nodes, peers[i].Node)
 		}
 	}
-	for _, some := range [][]string{nodes, excused} {
-		s.random.Shuffle(len(some), func(i, k int) { some[i], some[k] = some[k], some[i] })
-	}
-	nodes = append(nodes, excused...)
+	s.random.Shuffle(len(nodes), func(i, k int) { nodes[i], nodes[k] = nodes[k], nodes[i] })
+	slices.SortStableFunc(nodes, func(a, b string) int { return cmp.Compare(s.excused[a], s.excused[b]) })
 	return nodes[:min(most, len(nodes))]
 }
 
-// answered adds the renewals of the Leases that are noted, or the published states of the queried Nodes. After the short wait, other hosts may
-// not have had the time to suspect themselves. So none of them may suspect itself, and more than
-// half of the Nodes whose Leases were noted must be known to be alive. Otherwise the host continues
-// to wait: for Leases that may still be renewed, or for the end of the long wait.
+// answered adds the renewals of the Leases that are noted, or the published states of the queried Nodes.
+// After the short wait, other hosts may not have had the time to suspect themselves. So none of them may
+// suspect itself, and more than half of the Nodes whose Leases were noted must be known to be alive.
+// Otherwise the host continues to wait: for Leases that may still be renewed, or for the end of the long wait.
 func (s *suspicion) answered(r *Round) {
 	if s.notedAt.Equal(r.At) {
 		for _, standing := range r.Standings {
@@ -175,11 +169,8 @@ func (s *suspicion) answered(r *Round) {
 		return
 	}
 	asked, noted := s.ask, s.noted
-	c, excused := s.countStandings(r)
-	for node := range s.excused { // those that were not asked about remain excused
-		excused[node] = excused[node] || !slices.Contains(asked, node)
-	}
-	s.ask, s.noted, s.excused = nil, nil, excused
+	c := s.countStandings(r)
+	s.ask, s.noted = nil, nil
 	// The same share of the Nodes that were not queried is assumed gone or not to count.
 	n := reachOf(r.Peers)
 	live := float64(n.reached) + float64(n.all-n.reached)*float64(c.count)/float64(len(asked))
@@ -192,7 +183,7 @@ func (s *suspicion) answered(r *Round) {
 		return
 	}
 	s.due = r.At.Add(s.jittered(askAgain, suspicionJitter))
-	others := count(r.Peers, func(p *PeerResult) bool { return !p.isThere() && !excused[p.Node] })
+	others := count(r.Peers, func(p *PeerResult) bool { return !p.isThere() && s.excused[p.Node] == 0 })
 	if c.count < fewestPeers && others > 0 {
 		s.due = r.At.Add(s.jittered(leaseLead(s.period), shortJitter))
 	}
@@ -236,10 +227,9 @@ func (s *suspicion) excuse(standing *Standing, now time.Time, anyKnown bool) (ex
 	return excuse, isKnown
 }
 
-// countStandings counts the queried Nodes that answered. excused holds the Nodes that do not count.
-func (s *suspicion) countStandings(r *Round) (c census, excused map[string]bool) {
+// countStandings counts the queried Nodes that answered.
+func (s *suspicion) countStandings(r *Round) (c census) {
 	anyKnown := slices.ContainsFunc(r.Standings, func(one Standing) bool { _, isKnown := s.renews(&one, r.At); return isKnown })
-	excused = map[string]bool{}
 	for _, standing := range r.Standings {
 		node := standing.Node
 		if !slices.Contains(s.ask, node) {
@@ -247,11 +237,11 @@ func (s *suspicion) countStandings(r *Round) (c census, excused map[string]bool)
 		}
 		excuse, isKnown := s.excuse(&standing, r.At, anyKnown)
 		if excuse != "" {
-			excused[node] = true
+			s.excused[node]++
 			c.excused = append(c.excused, node+" "+excuse)
 			continue
 		}
-		c.count++
+		c.count, s.excused[node] = c.count+1, 0
 		if !standing.Suspects {
 			c.well++
 		}
@@ -259,7 +249,7 @@ func (s *suspicion) countStandings(r *Round) (c census, excused map[string]bool)
 			c.there++
 		}
 	}
-	return c, excused
+	return c
 }
 
 // areAllWell reports whether none that counts suspects itself, and most of the Leases noted are renewed.
