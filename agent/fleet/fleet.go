@@ -5,6 +5,7 @@ package fleet
 import (
 	"cmp"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"sync"
 	"time"
@@ -60,7 +61,6 @@ type Fleet struct {
 	reading     sync.Mutex
 	agents, dns service
 	readAt      time.Time
-	turn        int // refreshes since the agents were read
 	askPause    time.Duration
 	askDue      time.Time
 
@@ -160,9 +160,9 @@ type Status struct {
 	Classes map[verdict.Class]bool
 }
 
-// Status returns the figures for the metrics. Its maps must not be changed.
+// Status returns the figures for the metrics. Its classes must not be changed.
 func (f *Fleet) Status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return Status{Known: verdict.Nodes(f.in.Peers), Answered: f.answeredWithin(freshFor), Unread: f.unread, Classes: f.classes}
+	return Status{Known: verdict.Nodes(f.in.Peers), Answered: f.answeredWithin(freshFor), Unread: maps.Clone(f.unread), Classes: f.classes}
 }

@@ -263,7 +263,7 @@ func TestShares(t *testing.T) {
 		}
 		peers := f.Surroundings().Peers
 		f.SetZone("z")
-		f.zones = map[string]string{peers[0].Node: "z", peers[1].Node: "y", peers[2].Node: "z"}
+		f.zones[peers[0].Node], f.zones[peers[1].Node], f.zones[peers[2].Node] = "z", "y", "z"
 		round := map[string]verdict.Answer{
 			peers[0].Node: answer(probes.Degraded), peers[1].Node: answer(probes.Critical), peers[2].Node: answer(probes.OK),
 			peers[3].Node: answer(probes.Unknown), "no-peer": answer(probes.Degraded),

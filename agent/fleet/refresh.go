@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"errors"
-	"maps"
 	"net/netip"
 	"time"
 
@@ -65,10 +64,9 @@ func (f *Fleet) read(ctx context.Context, these string, ask func(context.Context
 // refresh reads everything. The caller holds reading.
 func (f *Fleet) refresh(ctx context.Context) error {
 	var err error
-	f.turn++
 	known := f.Status()
-	isTurn := f.turn >= turnsBetween(f.agents.count) || known.Known < enough || known.Answered < known.Known
-	if f.hasPeers() && isTurn { // or peers are too few or do not answer
+	isTurn := time.Since(f.readAt) >= refreshEvery*time.Duration(turnsBetween(f.agents.count))-refreshEvery/2
+	if f.hasPeers() && (isTurn || known.Known < enough || known.Answered < known.Known) {
 		err = f.refreshPeers(ctx)
 	}
 	return errors.Join(err, f.readDNS(ctx), f.tried(apiServerList, f.refreshAPIServer(ctx)))
@@ -78,10 +76,7 @@ func (f *Fleet) refresh(ctx context.Context) error {
 func (f *Fleet) tried(list string, err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if failed := err != nil; f.unread[list] != failed {
-		f.unread = maps.Clone(f.unread)
-		f.unread[list] = failed
-	}
+	f.unread[list] = err != nil
 	return err
 }
 
@@ -94,7 +89,7 @@ func (f *Fleet) refreshPeers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.readAt, f.turn, f.slices = time.Now(), 0, f.agents.count
+	f.readAt, f.slices = time.Now(), f.agents.count
 	f.takePeers()
 	return nil
 }

@@ -3,7 +3,6 @@ package fleet
 import (
 	"encoding/json"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/taintlet/taintlet/agent/decide"
@@ -75,7 +74,7 @@ func (f *Fleet) Observe(r *verdict.Round) {
 		}
 	}
 	maps.DeleteFunc(f.heard, func(node string, h heard) bool {
-		isPeer := slices.ContainsFunc(f.in.Peers, func(p verdict.Peer) bool { return p.Node == node })
+		_, isPeer := f.zones[node]
 		return !isPeer || now.Sub(h.at) > freshFor
 	})
 	known := verdict.Nodes(f.in.Peers)

@@ -30,11 +30,9 @@ type Verdict struct {
 // A peer's report can prevent a taint of this host, and never cause one. A fault of the whole fleet
 // taints no host.
 type Evaluator struct {
-	// first round since then.
-	first time.Time
 	// slow: in the newest round this host was.
 	slow bool
-	// seen holds the classes that were Well at least once since then.
+	// seen holds the classes that were Well at least once since the start, or a gap.
 	seen map[Class]bool
 
 	conntrack, api streak
@@ -89,9 +87,6 @@ func (e *Evaluator) verdict(r *Round) Verdict {
 
 // take adds a round to the evidence. Failures on a slow host are not evidence.
 func (e *Evaluator) take(r *Round) {
-	if e.first.IsZero() {
-		e.first = r.At
-	}
 	for c, result := range r.Results {
 		if result.Outcome == Well {
 			e.seen[c] = true
@@ -135,12 +130,10 @@ func (e *Evaluator) answer(r *Round) Answer {
 func (e *Evaluator) measures(r *Round) (all []probes.Measure) {
 	n := reachOf(r.Peers)
 	if n.all > 0 {
-		answered := count(r.Peers, func(p *PeerResult) bool { return p.Answer != nil })
-		silent := count(r.Peers, func(p *PeerResult) bool { return p.Answer == nil && p.isThere() })
 		all = append(all,
-			probes.Measure{Name: "peers_answered", Unit: probes.Items, Value: float64(answered)},
-			probes.Measure{Name: "peers_silent", Unit: probes.Items, Value: float64(silent)},
-			probes.Measure{Name: "peers_unreachable", Unit: probes.Items, Value: float64(n.all - answered - silent)})
+			probes.Measure{Name: "peers_answered", Unit: probes.Items, Value: float64(n.reached - n.other - n.silent)},
+			probes.Measure{Name: "peers_silent", Unit: probes.Items, Value: float64(n.other + n.silent)},
+			probes.Measure{Name: "peers_unreachable", Unit: probes.Items, Value: float64(n.all - n.reached)})
 	}
 	ratio := func(m probes.Measure, part, whole, fewest int) {
 		if whole >= fewest {
