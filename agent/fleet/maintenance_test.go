@@ -19,7 +19,7 @@ func TestMaintenanceIsTold(t *testing.T) {
 		t.Error(page)
 	}
 	f.SetDecided(nil, true, nil)
-	f.SetAnswer(verdict.Answer{Lossy: -1, Reach: -1}) // of another round
+	f.Consult(t.Context(), &verdict.Verdict{Own: verdict.Answer{Lossy: -1, Reach: -1}}) // of another round
 	if page := string(f.Page()); !strings.Contains(page, `"maintenance":true`) {
 		t.Error(page)
 	}

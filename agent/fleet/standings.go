@@ -41,15 +41,11 @@ var errNotNow = errors.New("the API server is not asked now")
 // This is asked between a round and its sample. An answer before the next round would come 2 to 4 s
 // later.
 func (f *Fleet) Consult(ctx context.Context, news *verdict.Verdict) (standings []verdict.Standing) {
-	f.mu.Lock()
-	f.classes = news.Round.Known(&news.Own)
-	f.mu.Unlock()
 	if f.options.Source != nil {
 		f.options.Source.ObserveWay(news.Round.Outcome(verdict.Route) == verdict.Failed, news.Round.Results[verdict.API].Elsewhere)
 		standings, _ = f.Standings(ctx, news.Ask, news.Leases)
 	}
-	f.Observe(&news.Round) // may have the list read, which the question needs too
-	f.SetAnswer(news.Own)
+	f.take(news) // may have the list read, which the question needs too
 	return standings
 }
 

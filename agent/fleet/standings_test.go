@@ -54,7 +54,7 @@ func TestDNSPodsAreReadAgain(t *testing.T) {
 		s := &source{agents: 9}
 		f := newFleet(s)
 		says := func(well bool) {
-			f.SetAnswer(verdict.Answer{Classes: map[verdict.Class]bool{verdict.Pods: well}})
+			f.Consult(t.Context(), &verdict.Verdict{Own: verdict.Answer{Classes: map[verdict.Class]bool{verdict.Pods: well}}})
 		}
 		runFor(t, f, func() {
 			for _, test := range []struct {

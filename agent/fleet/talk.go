@@ -29,16 +29,6 @@ func (f *Fleet) Page() []byte {
 	return page
 }
 
-// SetAnswer sets this host's answer to its peers about the classes.
-func (f *Fleet) SetAnswer(answer verdict.Answer) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	healthy, known := answer.Classes[verdict.Pods]
-	f.dnsAgain.observe(known && !healthy, time.Now(), dnsWait)
-	answer.Version, answer.Levels, answer.Maintenance = f.own.Version, f.own.Levels, f.own.Maintenance
-	f.own = answer
-}
-
 // SetDecided sets the levels in this host's answer to its peers, and whether its Node is under
 // maintenance. types are the conditions by which other Nodes are. Nobody may change levels any more.
 func (f *Fleet) SetDecided(levels map[probes.Condition]probes.Level, isMaintained bool, types []string) {
@@ -62,14 +52,14 @@ func (f *Fleet) Restore(own *taints.Node) {
 	f.in.Suspected = c != nil && c.Status == taints.ConditionUnknown && verdict.IsSuspicion(c.Reason)
 }
 
-// Observe takes in the answers of the peers in a round.
-func (f *Fleet) Observe(r *verdict.Round) {
+// take takes in the answers of the peers in a round, and this host's answer to them about the classes.
+func (f *Fleet) take(news *verdict.Verdict) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
 	f.rounds++
-	for i := range r.Peers {
-		if p := &r.Peers[i]; p.Answer != nil && !p.Carried {
+	for i := range news.Round.Peers {
+		if p := &news.Round.Peers[i]; p.Answer != nil && !p.Carried {
 			f.heard[p.Node] = heard{now, *p.Answer}
 		}
 	}
@@ -77,8 +67,13 @@ func (f *Fleet) Observe(r *verdict.Round) {
 		_, isPeer := f.zones[node]
 		return !isPeer || now.Sub(h.at) > freshFor
 	})
-	known := verdict.Nodes(f.in.Peers)
+	known := len(f.zones)
 	f.peersAgain.observe(100*(known-f.answeredWithin(missedAfter)) > fewMissing*known, now, f.peersWait)
+	healthy, isKnown := news.Own.Classes[verdict.Pods]
+	f.dnsAgain.observe(isKnown && !healthy, now, dnsWait)
+	levels, isMaintained := f.own.Levels, f.own.Maintenance
+	f.own, f.classes = news.Own, news.Round.Known(&news.Own)
+	f.own.Version, f.own.Levels, f.own.Maintenance = verdict.AnswerVersion, levels, isMaintained
 }
 
 // answeredWithin returns how many peers answered within that time. The caller holds the lock.
