@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -262,7 +263,7 @@ func TestShares(t *testing.T) {
 			}}
 		}
 		peers := f.Surroundings().Peers
-		f.SetZone("z")
+		f.SetNode(&taints.Node{Labels: map[string]string{corev1.LabelTopologyZone: "z"}}, false)
 		f.zones[peers[0].Node], f.zones[peers[1].Node], f.zones[peers[2].Node] = "z", "y", "z"
 		round := map[string]verdict.Answer{
 			peers[0].Node: answer(probes.Degraded), peers[1].Node: answer(probes.Critical), peers[2].Node: answer(probes.OK),

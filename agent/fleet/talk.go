@@ -5,6 +5,8 @@ import (
 	"maps"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
@@ -37,19 +39,15 @@ func (f *Fleet) SetDecided(levels map[probes.Condition]probes.Level, isMaintaine
 	f.own.Levels, f.own.Maintenance, f.maintenance = levels, isMaintained, types
 }
 
-// SetZone sets the zone of the own Node. It chooses peers from the next list on.
-func (f *Fleet) SetZone(zone string) {
+// SetNode takes in the own Node: its zone, which chooses peers from the next list on, and from the first
+// version whether the host suspected itself: only the agent before this one knew that peers were reached.
+func (f *Fleet) SetNode(own *taints.Node, isFirst bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.zone = zone
-}
-
-// Restore takes over that the host suspected itself: only the agent before this one knew that peers were reached.
-func (f *Fleet) Restore(own *taints.Node) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c := own.Condition(decide.ConditionType(verdict.Condition))
-	f.in.Suspected = c != nil && c.Status == taints.ConditionUnknown && verdict.IsSuspicion(c.Reason)
+	f.zone = own.Labels[corev1.LabelTopologyZone]
+	if c := own.Condition(decide.ConditionType(verdict.Condition)); isFirst {
+		f.in.Suspected = c != nil && c.Status == taints.ConditionUnknown && verdict.IsSuspicion(c.Reason)
+	}
 }
 
 // take takes in the answers of the peers in a round, and this host's answer to them about the classes.
