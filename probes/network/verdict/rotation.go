@@ -139,11 +139,11 @@ func (t *Rotation) IsFull(p Peer) bool {
 }
 
 // HasChanged reports whether a peer's result is a reason to ask all peers: it is not quite healthy,
-// or differs from the result before.
+// or differs from the result before. A peer that is gone for long is no such reason.
 func (t *Rotation) HasChanged(p Peer, now PeerResult) bool {
 	last := t.last[p]
 	if !now.Reached {
-		return !last.isClosed()
+		return !last.isClosed() && (last.missed < quietRounds || now.ReachedOther)
 	}
 	return now.Retransmits > 0 || !saysTheSame(last.result.Answer, now.Answer)
 }

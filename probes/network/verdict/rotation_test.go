@@ -98,7 +98,7 @@ func (s *turnsOf) round(alert bool) (asked []string) {
 			if s.lossy[p.Node] {
 				result.Retransmits = 1
 			}
-			if result.Answer == nil {
+			if result.Answer == nil && result.Reached {
 				result.Answer = &Answer{Version: AnswerVersion}
 			}
 			isNews = isNews || s.turns.HasChanged(p, result)
@@ -190,6 +190,44 @@ func TestNewsAsksAll(t *testing.T) {
 		s.gone, s.lossy = nil, nil
 		if rounds := s.quiet(t); rounds < quietRounds-1 {
 			t.Errorf("%s: all were asked in %d rounds after it", name, rounds)
+		}
+	}
+}
+
+// A host without power stays in the list for minutes. It is no news for so long, and those that ask it
+// ask few peers again, and the API server rarely, until it is back.
+func TestPeerThatIsGoneForLongIsNoNews(t *testing.T) {
+	t.Parallel()
+	s := newTurnsOf(12, testPeriod)
+	s.quiet(t)
+	s.gone["peer-9"] = true
+	for range 60 {
+		s.round(false)
+	}
+	asked := map[string]int{}
+	for range 4 {
+		for _, name := range s.round(false) {
+			asked[name]++
+		}
+	}
+	r := Round{Peers: s.turns.Results(s.peers)}
+	if n := reachOf(r.Peers); n.reached != 11 || len(asked) != 12 || asked["peer-9"] != 1 || r.HasFailure() {
+		t.Errorf("%d reached, asked %v in 4 rounds, a failure %t", n.reached, asked, r.HasFailure())
+	}
+	s.gone = nil
+	for range 4 {
+		s.round(false)
+	}
+	if all := s.round(false); len(all) != 12 {
+		t.Errorf("%v were asked after it was back", all)
+	}
+	for _, test := range []struct {
+		change change
+		fails  bool
+	}{{reachOnly(10), false}, {reachOnly(9), true}, {hanging(1), true}, {class(DNS, Failed, ""), true}} {
+		r := newScript().well()
+		if test.change(&r); r.HasFailure() != test.fails {
+			t.Errorf("%+v: a failure %t", r.Peers, !test.fails)
 		}
 	}
 }

@@ -81,14 +81,16 @@ const (
 	wellPercent = 80
 )
 
-// HasFailure reports whether anything failed in this round.
+// HasFailure reports whether anything failed in this round. Few peers that are gone show nothing of this host,
+// and may stay in the list for long.
 func (r *Round) HasFailure() bool {
 	for _, result := range r.Results {
 		if result.Outcome == Failed {
 			return true
 		}
 	}
-	return slices.ContainsFunc(r.Peers, func(p PeerResult) bool { return !p.Reached || p.Hangs })
+	n := reachOf(r.Peers)
+	return !n.isMost() || n.hung > 0
 }
 
 // anyOfRoutes reports whether something holds of a class whose packets go by the host's routes.
