@@ -164,5 +164,5 @@ type Status struct {
 func (f *Fleet) Status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return Status{Known: verdict.Nodes(f.in.Peers), Answered: f.answeredWithin(freshFor), Unread: maps.Clone(f.unread), Classes: f.classes}
+	return Status{Known: len(f.zones), Answered: f.answeredWithin(freshFor), Unread: maps.Clone(f.unread), Classes: f.classes}
 }

@@ -88,7 +88,7 @@ func (f *Fleet) answeredWithin(length time.Duration) (count int) {
 func (f *Fleet) Peers() decide.Peers {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	peers := decide.Peers{Known: verdict.Nodes(f.in.Peers), Rounds: f.rounds, Shares: map[probes.Condition]decide.Share{}}
+	peers := decide.Peers{Known: len(f.zones), Rounds: f.rounds, Shares: map[probes.Condition]decide.Share{}}
 	if !f.isRead {
 		peers.Known = -1
 	}
