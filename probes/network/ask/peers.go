@@ -15,7 +15,7 @@ type Peers struct {
 	turns *verdict.Rotation
 	// wasWell: most peers were reached once, so that a suspicion of the agent before is over.
 	wasWell bool
-	// Found is what is known of the peers that count. Never others were asked and never reached.
+	// Found is what is known of the peers that count. Never others were chosen and never reached.
 	Found []verdict.PeerResult
 	Never int
 }
@@ -43,8 +43,9 @@ func (p *Peers) Ask(ctx context.Context, in *verdict.Surroundings, patience time
 	for peer, result := range results {
 		p.turns.Take(peer, result)
 	}
-	p.Found, p.Never = p.turns.Results(in.Peers), p.turns.NeverReached()
-	result := verdict.PeersResult(p.Found, in.Peers, p.Never)
+	p.Found = p.turns.Results(in.Peers)
+	p.Never = verdict.Nodes(in.Peers) - len(p.Found)
+	result := verdict.PeersResult(p.Found, in.Peers)
 	p.wasWell = p.wasWell || result.Outcome == verdict.Well
 	return result
 }

@@ -234,20 +234,6 @@ func (t *Rotation) wait(missed int) int {
 	return wait/2 + 1 + rand.IntN(wait/2+1) //nolint:gosec // not a secret
 }
 
-// NeverReached is how many Nodes were asked three times or more, and never reached by any address.
-func (t *Rotation) NeverReached() (n int) {
-	mayBeOpen := map[string]bool{}
-	for p, last := range t.last {
-		mayBeOpen[p.Node] = mayBeOpen[p.Node] || !last.isClosed() || last.missed < streakBad
-	}
-	for _, mayBe := range mayBeOpen {
-		if !mayBe {
-			n++
-		}
-	}
-	return n
-}
-
 // Last returns the newest result of a peer, and whether the peer was reached since it was chosen.
 func (t *Rotation) Last(p Peer) (result PeerResult, reached bool) {
 	return t.last[p].result, t.last[p].reached

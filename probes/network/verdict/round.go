@@ -50,7 +50,7 @@ type Round struct {
 	Late bool
 	// Results of the classes that are on; a class that is missing is NotKnown.
 	Results map[Class]Result
-	// Peers that count, asked in this round or before. NeverReached others were asked and never reached.
+	// Peers that count, asked in this round or before. NeverReached others were chosen and never reached.
 	Peers        []PeerResult
 	NeverReached int
 	// Standings answers the question that the verdict of this round asked; nil: no question, or no answer.

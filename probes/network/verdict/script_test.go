@@ -229,7 +229,7 @@ func closedTo(n int) change {
 			chosen[i].Address = netip.MustParseAddrPort("192.0.2.1:4808")
 		}
 		r.NeverReached = n
-		r.Results[Peers] = PeersResult(r.Peers, chosen, n)
+		r.Results[Peers] = PeersResult(r.Peers, chosen)
 	}
 }
 

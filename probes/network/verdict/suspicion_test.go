@@ -311,7 +311,7 @@ func TestSuspicionSurvivesARestart(t *testing.T) {
 				turns.Take(p, PeerResult{Node: p.Node})
 			}
 			r := Round{At: now, Peers: turns.Results(peers), Results: map[Class]Result{API: {Outcome: Well}}}
-			r.Results[Peers] = PeersResult(r.Peers, peers, turns.NeverReached())
+			r.Results[Peers] = PeersResult(r.Peers, peers)
 			v = evaluator.Next(r)
 			for _, node := range v.Ask {
 				r.Standings = append(r.Standings, Standing{Node: node, Renewed: since})

@@ -134,7 +134,7 @@ func inDocs() map[string]struct{ evidence, needs string } {
 			"nothing: the fault can be older than the agent",
 		},
 		ReasonPeersNeverReached: {
-			"a fifth of the peers and at least two, or all, were asked three times or more and never reached, for 5 min",
+			"a fifth of the peers and at least two, or all, were never reached, for 5 min",
 			"nothing: taintlet's port can be closed. If no peer was reached, it clears nothing in the first hour",
 		},
 		ReasonPortBlocked: {"20 % of the peers or more answer at their second port only, 3 of 5 rounds", "nothing: the network is healthy"},
