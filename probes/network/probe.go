@@ -148,16 +148,16 @@ func hostClock() (at time.Time, slept time.Duration) {
 }
 
 // begin begins a round. If the host slept or the agent stood still since the previous round, the
-// network may still be coming up, so begin forgets which classes were healthy and which peers were
-// reached. A hanging call remains the only one.
+// network may still be coming up, so begin forgets the rounds before, which classes were healthy
+// and which peers were reached. A hanging call remains the only one.
 func (p *Probe) begin() verdict.Round {
 	at, slept := p.clock()
 	gap, nap, isFirst := at.Sub(p.newest.At), slept-p.slept, p.newest.At.IsZero()
 	r := verdict.Round{At: at, Results: map[verdict.Class]verdict.Result{}}
-	r.AfterGap = !isFirst && (gap < 0 || gap > max(probes.LongestGap, 3*p.period) || nap >= shortestSleep)
 	p.slept = slept
-	if r.AfterGap {
+	if !isFirst && (gap < 0 || gap > max(probes.LongestGap, 3*p.period) || nap >= shortestSleep) {
 		p.peers.Forget()
+		p.evaluator = verdict.NewEvaluator(p.period, rand.Uint64()) //nolint:gosec // not a secret
 		p.was, p.newest, p.apiDue, p.calm, p.late = map[verdict.Class]bool{}, verdict.Round{}, time.Time{}, 0, 0
 	}
 	return r

@@ -42,9 +42,6 @@ type PeerResult struct {
 type Round struct {
 	// At is when the round began, by CLOCK_BOOTTIME.
 	At time.Time
-	// AfterGap: the host slept before this round, or the agent stood still. Earlier results are
-	// forgotten.
-	AfterGap bool
 	// Late: the ticker or the control probe came late. Failures on such a slow host are not
 	// evidence.
 	Late bool

@@ -26,13 +26,13 @@ type Verdict struct {
 }
 
 // Evaluator turns rounds into verdicts. It has no clock: the rounds contain the time, and the same
-// rounds and seed give the same verdicts. It remembers the rounds since the start, or since a gap.
+// rounds and seed give the same verdicts. It remembers all rounds.
 // A peer's report can prevent a taint of this host, and never cause one. A fault of the whole fleet
 // taints no host.
 type Evaluator struct {
 	// slow: in the newest round this host was.
 	slow bool
-	// seen holds the classes that were Well at least once since the start, or a gap.
+	// seen holds the classes that were Well at least once.
 	seen map[Class]bool
 
 	conntrack, api streak
@@ -64,9 +64,6 @@ func NewEvaluator(period time.Duration, seed uint64) *Evaluator {
 
 // Next takes in a round and returns the verdict on the rounds so far.
 func (e *Evaluator) Next(r Round) Verdict {
-	if r.AfterGap {
-		*e = *NewEvaluator(e.suspicion.period, e.suspicion.random.Uint64())
-	}
 	e.take(&r)
 	return e.verdict(&r)
 }

@@ -369,19 +369,6 @@ func TestSlowRoundsAreNoEvidence(t *testing.T) {
 	}
 }
 
-// A host that slept compares nothing across the gap.
-func TestGapForgets(t *testing.T) {
-	t.Parallel()
-	s := newScript()
-	s.play(10, class(DNS, Failed, ""))
-	if o := s.play(1, class(DNS, Failed, ""), func(r *Round) { r.AfterGap = true }); o.Reason != "NotYetSure" {
-		t.Errorf("after a gap: %+v", o)
-	}
-	if s.play(1, class(DNS, Failed, "")); s.evaluator.relatives[1].here.rounds != 3 {
-		t.Errorf("rounds after the gap: %b", s.evaluator.relatives[1].here.rounds)
-	}
-}
-
 // Loss to few of the peers is theirs: this host is well.
 func TestLossOfFewPeers(t *testing.T) {
 	t.Parallel()
