@@ -39,9 +39,8 @@ type Probe struct {
 	was map[verdict.Class]bool
 	// apiDue is when the API server is asked again although nothing fails.
 	apiDue time.Time
-	// suspicious: the newest verdict was not quite OK. calm counts the rounds since one was not.
-	suspicious bool
-	calm       int
+	// calm counts the rounds since a verdict was not quite OK; 0: the newest was not.
+	calm int
 	// measures are the quantities behind the newest verdict.
 	measures []probes.Measure
 }
@@ -60,7 +59,7 @@ var _ probes.Measurer = (*Probe)(nil)
 func New(h probes.Host, period time.Duration, disabled ...verdict.Class) *Probe {
 	self, peers := &ask.Self{}, ask.NewPeers(period)
 	p := &Probe{
-		clock: hostClock, period: period, self: self, peers: peers, patience: patience, cluster: alone{}, was: map[verdict.Class]bool{},
+		clock: hostClock, period: period, self: self, peers: peers, patience: patience, cluster: alone{}, was: map[verdict.Class]bool{}, calm: 1,
 		checks: map[verdict.Class]ask.Check{
 			verdict.Route: ask.NewRoute(h), verdict.Self: self, verdict.API: &ask.API{}, verdict.Local: ask.NewLocal(), verdict.Pods: ask.NewPods(),
 			verdict.DNS: ask.NewDNS("/etc/resolv.conf"), verdict.Peers: peers, verdict.Conntrack: ask.NewConntrack(h),
@@ -105,8 +104,7 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	}
 	p.measures = found.Measures
 	// Peers that were never reached can stay unreachable forever.
-	p.suspicious = (o.Level != probes.OK || o.Hysteresis) && o.Reason != verdict.ReasonPeersNeverReached
-	if p.calm++; p.suspicious {
+	if p.calm++; (o.Level != probes.OK || o.Hysteresis) && o.Reason != verdict.ReasonPeersNeverReached {
 		p.calm = 0
 	}
 	return o
@@ -158,7 +156,7 @@ func (p *Probe) begin() verdict.Round {
 	if !isFirst && (gap < 0 || gap > max(probes.LongestGap, 3*p.period) || nap >= shortestSleep) {
 		p.peers.Forget()
 		p.evaluator = verdict.NewEvaluator(p.period, rand.Uint64()) //nolint:gosec // not a secret
-		p.was, p.newest, p.apiDue, p.calm, p.late = map[verdict.Class]bool{}, verdict.Round{}, time.Time{}, 0, 0
+		p.was, p.newest, p.apiDue, p.calm, p.late = map[verdict.Class]bool{}, verdict.Round{}, time.Time{}, 1, 0
 	}
 	return r
 }
@@ -171,7 +169,7 @@ func (p *Probe) round(ctx context.Context, in verdict.Surroundings) verdict.Roun
 	// The API server may be asked after all others.
 	each := min(p.patience+p.late, roundTime/2)
 
-	in.Troubled = in.Troubled || p.suspicious
+	in.Troubled = in.Troubled || p.calm == 0
 	p.was[verdict.Peers] = p.was[verdict.Peers] || in.Suspected
 	ticking, stop := context.WithCancel(ctx)
 	late := make(chan time.Duration, 1)
@@ -207,7 +205,7 @@ func (p *Probe) askAll(ctx context.Context, in *verdict.Surroundings, each time.
 // answers in the same round. So it is asked now if it was not before, and in the next round too.
 func (p *Probe) askAPILate(ctx context.Context, in *verdict.Surroundings, each time.Duration, r *verdict.Round) {
 	api, isOn := p.checks[verdict.API]
-	trouble, wasAsked := p.suspicious || r.HasFailure(), !r.At.Before(p.apiDue)
+	trouble, wasAsked := p.calm == 0 || r.HasFailure(), !r.At.Before(p.apiDue)
 	if !isOn || !trouble && !wasAsked {
 		return
 	}
