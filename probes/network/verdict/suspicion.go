@@ -143,7 +143,7 @@ func (s *suspicion) next(r *Round, low, isSudden, canPublish bool) {
 	}
 }
 
-// draw chooses some of the peers that are not reached: those first that counted most often.
+// draw chooses some of the peers that are not reached: those first that were excused least often.
 func (s *suspicion) draw(peers []PeerResult, most int) (nodes []string) {
 	for i := range peers {
 		if !peers[i].isThere() {
