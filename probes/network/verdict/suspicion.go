@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -75,8 +74,8 @@ type suspicion struct {
 	noted   []string
 	notedAt time.Time
 	leases  map[string]time.Time
-	// excused is how often in a row a Node was queried and did not count. Other Nodes are queried first.
-	excused map[string]int
+	// excused are the Nodes that did not count when they were queried last. Other Nodes are queried first.
+	excused map[string]bool
 	// ask has the Nodes whose Standings are awaited, since askedAt.
 	ask     []string
 	askedAt time.Time
@@ -94,7 +93,7 @@ func (s *suspicion) jittered(d, most time.Duration) time.Duration {
 // begin makes the host suspect itself. isSudden: it lost its peers within two rounds.
 func (s *suspicion) begin(r *Round, wasSilent, isSudden bool) {
 	s.end()
-	s.stage, s.excused, s.long = suspect, map[string]int{}, r.At.Add(s.jittered(suspicionWait(s.period), suspicionJitter))
+	s.stage, s.excused, s.long = suspect, map[string]bool{}, r.At.Add(s.jittered(suspicionWait(s.period), suspicionJitter))
 	s.due = s.long
 	if isSudden && !s.silent && !wasSilent && portsTell(r.Peers) { // after a silence others may be about to come back
 		s.due = r.At.Add(shortWait(s.period, len(r.Peers)))
@@ -143,15 +142,22 @@ func (s *suspicion) next(r *Round, low, isSudden, canPublish bool) {
 	}
 }
 
-// draw chooses some of the peers that are not reached: those first that were excused least often.
-func (s *suspicion) draw(peers []PeerResult, most int) (nodes []string) {
-	for i := range peers {
-		if !peers[i].isThere() {
-			nodes = append(nodes, peers[i].Node)
+// draw chooses some of the peers that are not reached: those first that are not known not to count.
+func (s *suspicion) draw(peers []PeerResult, most int) []string {
+	var nodes, excused []string
+	for _, p := range peers {
+		switch {
+		case p.isThere():
+		case s.excused[p.Node]:
+			excused = append(excused, p.Node)
+		default:
+			nodes = append(nodes, p.Node)
 		}
 	}
-	s.random.Shuffle(len(nodes), func(i, k int) { nodes[i], nodes[k] = nodes[k], nodes[i] })
-	slices.SortStableFunc(nodes, func(a, b string) int { return cmp.Compare(s.excused[a], s.excused[b]) })
+	for _, some := range [][]string{nodes, excused} {
+		s.random.Shuffle(len(some), func(i, k int) { some[i], some[k] = some[k], some[i] })
+	}
+	nodes = append(nodes, excused...)
 	return nodes[:min(most, len(nodes))]
 }
 
@@ -183,7 +189,7 @@ func (s *suspicion) answered(r *Round) {
 		return
 	}
 	s.due = r.At.Add(s.jittered(askAgain, suspicionJitter))
-	others := count(r.Peers, func(p *PeerResult) bool { return !p.isThere() && s.excused[p.Node] == 0 })
+	others := count(r.Peers, func(p *PeerResult) bool { return !p.isThere() && !s.excused[p.Node] })
 	if c.count < fewestPeers && others > 0 {
 		s.due = r.At.Add(s.jittered(leaseLead(s.period), shortJitter))
 	}
@@ -237,11 +243,11 @@ func (s *suspicion) countStandings(r *Round) (c census) {
 		}
 		excuse, isKnown := s.excuse(&standing, r.At, anyKnown)
 		if excuse != "" {
-			s.excused[node]++
+			s.excused[node] = true
 			c.excused = append(c.excused, node+" "+excuse)
 			continue
 		}
-		c.count, s.excused[node] = c.count+1, 0
+		c.count, s.excused[node] = c.count+1, false
 		if !standing.Suspects {
 			c.well++
 		}

@@ -166,10 +166,10 @@ func TestLeases(t *testing.T) {
 		{"maintained, renewed", time.Second, Standing{Excuse: Maintained, Renewed: since}, "a is under maintenance", 0},
 		{"maintained, not renewed", leaseTells, Standing{Excuse: Maintained, Renewed: before}, "a is under maintenance", 0},
 	} {
-		s := suspicion{excused: map[string]int{}, noted: []string{"a"}, ask: []string{"a"}, notedAt: noted, leases: map[string]time.Time{"a": before}}
+		s := suspicion{excused: map[string]bool{}, noted: []string{"a"}, ask: []string{"a"}, notedAt: noted, leases: map[string]time.Time{"a": before}}
 		test.answer.Node = "a"
 		c := s.countStandings(&Round{At: noted.Add(test.after), Standings: []Standing{test.answer}})
-		if got := strings.Join(c.excused, ""); got != test.excused || (s.excused["a"] > 0) != (got != "") || c.there != test.there {
+		if got := strings.Join(c.excused, ""); got != test.excused || s.excused["a"] != (got != "") || c.there != test.there {
 			t.Errorf("%s: %+v", test.name, c)
 		}
 	}
