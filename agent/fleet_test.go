@@ -71,7 +71,7 @@ func testFleetBrake(t *testing.T) {
 			}
 			r.Peers = append(r.Peers, verdict.PeerResult{Node: peer.Node, Answer: &verdict.Answer{Levels: map[probes.Condition]probes.Level{probes.MemoryPressure: level}}})
 		}
-		f.Observe(r)
+		f.Consult(t.Context(), &verdict.Verdict{Round: *r})
 	}
 	by := map[probes.Condition]*probe{}
 	events := &agent.Told{}

@@ -225,11 +225,8 @@ func (l *loop) observeNode(version *taints.Node) {
 		return
 	}
 	if l.newest == nil || version.UID != l.newest.UID || node.IsNewer(version, l.newest.Node) {
-		if l.newest == nil {
-			l.fleet.Restore(version)
-		}
+		l.fleet.SetNode(version, l.newest == nil)
 		l.setNode(version)
-		l.fleet.SetZone(version.Labels[corev1.LabelTopologyZone])
 	}
 }
 

@@ -5,6 +5,7 @@ package fleet
 import (
 	"cmp"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"sync"
 	"time"
@@ -49,9 +50,6 @@ const (
 	apiServerList = "api-servers"
 )
 
-// dnsPorts are that of DNS, and that of OpenShift's pods, which listen without privileges.
-func dnsPorts() []uint16 { return []uint16{53, 5353} }
-
 // Fleet is the fleet as one agent knows it.
 type Fleet struct {
 	options Options
@@ -60,7 +58,6 @@ type Fleet struct {
 	reading     sync.Mutex
 	agents, dns service
 	readAt      time.Time
-	turn        int // refreshes since the agents were read
 	askPause    time.Duration
 	askDue      time.Time
 
@@ -87,11 +84,12 @@ type Fleet struct {
 // New returns a fleet that does not know any peer yet. Run reads the API server.
 func New(o Options) *Fleet {
 	dns := cmp.Or(o.DNSPods, dnspods.Default())
+	dnsPorts := []uint16{53, 5353} // the second one is that of OpenShift's pods, which listen without privileges
 	f := &Fleet{
 		options: o, own: verdict.Answer{Version: verdict.AnswerVersion, Lossy: -1, Reach: -1}, heard: map[string]heard{}, unread: map[string]bool{agentList: false, dnsList: false, apiServerList: false},
 		dnsAgain: again{due: make(chan struct{}, 1)}, peersAgain: again{due: make(chan struct{}, 1)},
 		agents: service{source: o.Source, namespace: o.Namespace, selectors: []string{dnspods.OfService(o.Service)}, ports: []uint16{o.Listen.Port()}, own: o.Node},
-		dns:    service{source: o.Source, namespace: dns.Namespace, selectors: dns.Selectors(), ports: dnsPorts(), own: o.Node},
+		dns:    service{source: o.Source, namespace: dns.Namespace, selectors: dns.Selectors(), ports: dnsPorts, own: o.Node},
 	}
 	f.isRead = !f.hasPeers()
 	return f
@@ -160,9 +158,9 @@ type Status struct {
 	Classes map[verdict.Class]bool
 }
 
-// Status returns the figures for the metrics. Its maps must not be changed.
+// Status returns the figures for the metrics. Its classes must not be changed.
 func (f *Fleet) Status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return Status{Known: verdict.Nodes(f.in.Peers), Answered: f.answeredWithin(freshFor), Unread: f.unread, Classes: f.classes}
+	return Status{Known: len(f.zones), Answered: f.answeredWithin(freshFor), Unread: maps.Clone(f.unread), Classes: f.classes}
 }

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -262,15 +263,15 @@ func TestShares(t *testing.T) {
 			}}
 		}
 		peers := f.Surroundings().Peers
-		f.SetZone("z")
-		f.zones = map[string]string{peers[0].Node: "z", peers[1].Node: "y", peers[2].Node: "z"}
+		f.SetNode(&taints.Node{Labels: map[string]string{corev1.LabelTopologyZone: "z"}}, false)
+		f.zones[peers[0].Node], f.zones[peers[1].Node], f.zones[peers[2].Node] = "z", "y", "z"
 		round := map[string]verdict.Answer{
 			peers[0].Node: answer(probes.Degraded), peers[1].Node: answer(probes.Critical), peers[2].Node: answer(probes.OK),
 			peers[3].Node: answer(probes.Unknown), "no-peer": answer(probes.Degraded),
 		}
 		r := roundOf(round)
 		r.Peers = append(r.Peers, verdict.PeerResult{Node: peers[4].Node, Carried: true, Answer: &verdict.Answer{}}, verdict.PeerResult{Node: peers[5].Node})
-		f.Observe(r)
+		f.Consult(t.Context(), &verdict.Verdict{Round: *r})
 		share := func() decide.Share { return f.Peers().Shares[probes.MemoryPressure] }
 		if got := f.Peers(); share() != (decide.Share{Asked: 3, Bad: 2, ZoneAsked: 2, ZoneBad: 1}) || len(got.Shares) != 1 || got.Rounds != 1 {
 			t.Errorf("%+v", got)
@@ -279,12 +280,12 @@ func TestShares(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		time.Sleep(50 * time.Second)
-		f.Observe(roundOf(map[string]verdict.Answer{peers[0].Node: answer(probes.OK)})) // the others stay for a minute
+		f.Consult(t.Context(), &verdict.Verdict{Round: *roundOf(map[string]verdict.Answer{peers[0].Node: answer(probes.OK)})}) // the others stay for a minute
 		if share() != (decide.Share{Asked: 3, Bad: 1, ZoneAsked: 2}) {
 			t.Errorf("%+v after a round that reached one", share())
 		}
 		time.Sleep(50 * time.Second)
-		f.Observe(roundOf(nil))
+		f.Consult(t.Context(), &verdict.Verdict{Round: *roundOf(nil)})
 		if share() != (decide.Share{Asked: 1}) { // the list was read again meanwhile, and names no zones
 			t.Errorf("%+v when only one is fresh", share())
 		}
@@ -314,7 +315,7 @@ func TestPage(t *testing.T) {
 	if got, want := string(f.Page()), `{"version":1,"lossy":-1,"reach":-1}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	f.SetAnswer(verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: true, verdict.Pods: false}, Lossy: 3, Reach: 92})
+	f.Consult(t.Context(), &verdict.Verdict{Own: verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: true, verdict.Pods: false}, Lossy: 3, Reach: 92}})
 	f.SetDecided(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.Degraded}, false, nil)
 	if got, want := string(f.Page()), `{"version":1,"classes":{"dns":true,"pods":false},"lossy":3,"reach":92,"levels":{"MemoryPressure":"Degraded"}}`; got != want {
 		t.Errorf("%s, want %s", got, want)

@@ -65,17 +65,17 @@ func FuzzHeard(f *testing.F) {
 			return
 		}
 		alone := Alone()
-		alone.in.Peers = []verdict.Peer{{Node: "liar"}, {Node: "other"}}
+		alone.zones = map[string]string{"liar": "", "other": ""}
 		alone.SetDecided(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK}, false, nil)
 		for range 3 {
-			alone.Observe(roundOf(map[string]verdict.Answer{"liar": answer, "stranger": answer}))
+			alone.Consult(t.Context(), &verdict.Verdict{Round: *roundOf(map[string]verdict.Answer{"liar": answer, "stranger": answer})})
 		}
 		for condition, share := range alone.Peers().Shares {
 			if condition != probes.MemoryPressure || share.Asked > 1 || share.Bad > share.Asked {
 				t.Errorf("%s is %+v", condition, share)
 			}
 		}
-		alone.SetAnswer(answer)
+		alone.Consult(t.Context(), &verdict.Verdict{Own: answer})
 		var own verdict.Answer
 		if err := json.Unmarshal(alone.Page(), &own); err != nil || own.Version != verdict.AnswerVersion || own.Levels[probes.MemoryPressure] != probes.OK {
 			t.Errorf("the own page is %s: %v", alone.Page(), err)

@@ -19,7 +19,7 @@ func TestMaintenanceIsTold(t *testing.T) {
 		t.Error(page)
 	}
 	f.SetDecided(nil, true, nil)
-	f.SetAnswer(verdict.Answer{Lossy: -1, Reach: -1}) // of another round
+	f.Consult(t.Context(), &verdict.Verdict{Own: verdict.Answer{Lossy: -1, Reach: -1}}) // of another round
 	if page := string(f.Page()); !strings.Contains(page, `"maintenance":true`) {
 		t.Error(page)
 	}
@@ -40,13 +40,15 @@ func TestSuspicionIsRestored(t *testing.T) {
 		{taints.ConditionUnknown, "HostSlow", false}, {taints.ConditionFalse, verdict.ReasonPeersUnreachable, false},
 	} {
 		f := Alone()
-		f.Restore(&taints.Node{Conditions: []taints.NodeCondition{{Type: decide.ConditionType(verdict.Condition), Status: test.status, Reason: test.reason}}})
+		own := &taints.Node{Conditions: []taints.NodeCondition{{Type: decide.ConditionType(verdict.Condition), Status: test.status, Reason: test.reason}}}
+		f.SetNode(own, true)
+		f.SetNode(&taints.Node{}, false) // it is this agent's
 		if got := f.Surroundings().Suspected; got != test.want {
 			t.Errorf("%s %s: %t", test.status, test.reason, got)
 		}
 	}
 	f := Alone()
-	f.Restore(&taints.Node{})
+	f.SetNode(&taints.Node{}, true)
 	if f.Surroundings().Suspected {
 		t.Error("a Node that says nothing")
 	}

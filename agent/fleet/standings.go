@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// notePatience and askPatience bound the API server's answers within a round, to Note and to
-	// Ask. Note has less time, because the host publishes its suspicion only afterwards.
+	// notePatience and askPatience bound the API server's answers within a round, about Leases alone and about
+	// Nodes. Leases have less time, because the host publishes its suspicion only afterwards.
 	notePatience = time.Second
 	askPatience  = 2 * time.Second
 	// askSoonest and askLatest bound the pause after Standings without an answer,
@@ -35,30 +35,17 @@ const (
 var errNotNow = errors.New("the API server is not asked now")
 
 // Consult takes in the verdict on a round, asks the API server what it needs, and returns the
-// Standings; nil: none are asked for, or there was no answer. What it wants noted has Leases
-// alone. A host whose note fails waits longer.
+// Standings; nil: none are asked for, or there was no answer. A host whose note of Leases fails waits
+// longer.
 //
 // This is asked between a round and its sample. An answer before the next round would come 2 to 4 s
 // later.
 func (f *Fleet) Consult(ctx context.Context, news *verdict.Verdict) (standings []verdict.Standing) {
-	f.mu.Lock()
-	f.classes = news.Round.Known(&news.Own)
-	f.mu.Unlock()
 	if f.options.Source != nil {
 		f.options.Source.ObserveWay(news.Round.Outcome(verdict.Route) == verdict.Failed, news.Round.Results[verdict.API].Elsewhere)
-		if len(news.Note) > 0 {
-			noting, cancel := context.WithTimeout(ctx, notePatience)
-			defer cancel()
-			standings = f.Leases(noting, news.Note)
-		}
-		if len(news.Ask) > 0 {
-			asking, cancel := context.WithTimeout(ctx, askPatience)
-			defer cancel()
-			standings, _ = f.Standings(asking, news.Ask, news.Noted)
-		}
+		standings, _ = f.Standings(ctx, news.Ask, news.Leases)
 	}
-	f.Observe(&news.Round) // may have the list read, which the question needs too
-	f.SetAnswer(news.Own)
+	f.take(news) // may have the list read, which the question needs too
 	return standings
 }
 
@@ -72,20 +59,14 @@ func each(nodes []string, read func(i int, node string) error) error {
 	return group.Wait()
 }
 
-// Leases reads when the Leases of these Nodes were renewed; zero: it could not be read.
-func (f *Fleet) Leases(ctx context.Context, nodes []string) []verdict.Standing {
-	found := make([]verdict.Standing, min(MaxPeers, len(nodes)))
-	_ = each(nodes[:len(found)], func(i int, name string) (err error) {
-		found[i].Node = name
-		found[i].Renewed, err = f.options.Source.LeaseRenewed(ctx, name)
-		return err
-	})
-	return found
-}
-
 // Standings reads from the API server what the Nodes report of themselves, and the Leases of those that
-// are noted. After an error nothing is known.
+// are noted; without Nodes, the Leases alone. After an error nothing is known.
 func (f *Fleet) Standings(ctx context.Context, nodes, noted []string) (standings []verdict.Standing, err error) {
+	if len(nodes) == 0 {
+		return f.leases(ctx, noted), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
 	if !f.reading.TryLock() {
 		return nil, errNotNow
 	}
@@ -103,6 +84,20 @@ func (f *Fleet) Standings(ctx context.Context, nodes, noted []string) (standings
 	}
 	f.askPause = 0
 	return standings, nil
+}
+
+// leases reads when the Leases of these Nodes were renewed; zero: it could not be read.
+func (f *Fleet) leases(ctx context.Context, nodes []string) (found []verdict.Standing) {
+	ctx, cancel := context.WithTimeout(ctx, notePatience)
+	defer cancel()
+	for _, name := range nodes[:min(MaxPeers, len(nodes))] {
+		found = append(found, verdict.Standing{Node: name})
+	}
+	_ = each(nodes[:len(found)], func(i int, name string) (err error) {
+		found[i].Renewed, err = f.options.Source.LeaseRenewed(ctx, name)
+		return err
+	})
+	return found
 }
 
 // standings asks. A Node without a ready agent does not count. The caller holds reading.

@@ -3,8 +3,9 @@ package fleet
 import (
 	"encoding/json"
 	"maps"
-	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
@@ -30,16 +31,6 @@ func (f *Fleet) Page() []byte {
 	return page
 }
 
-// SetAnswer sets this host's answer to its peers about the classes.
-func (f *Fleet) SetAnswer(answer verdict.Answer) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	healthy, known := answer.Classes[verdict.Pods]
-	f.dnsAgain.observe(known && !healthy, time.Now(), dnsWait)
-	answer.Version, answer.Levels, answer.Maintenance = f.own.Version, f.own.Levels, f.own.Maintenance
-	f.own = answer
-}
-
 // SetDecided sets the levels in this host's answer to its peers, and whether its Node is under
 // maintenance. types are the conditions by which other Nodes are. Nobody may change levels any more.
 func (f *Fleet) SetDecided(levels map[probes.Condition]probes.Level, isMaintained bool, types []string) {
@@ -48,38 +39,39 @@ func (f *Fleet) SetDecided(levels map[probes.Condition]probes.Level, isMaintaine
 	f.own.Levels, f.own.Maintenance, f.maintenance = levels, isMaintained, types
 }
 
-// SetZone sets the zone of the own Node. It chooses peers from the next list on.
-func (f *Fleet) SetZone(zone string) {
+// SetNode takes in the own Node: its zone, which chooses peers from the next list on, and from the first
+// version whether the host suspected itself: only the agent before this one knew that peers were reached.
+func (f *Fleet) SetNode(own *taints.Node, isFirst bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.zone = zone
+	f.zone = own.Labels[corev1.LabelTopologyZone]
+	if c := own.Condition(decide.ConditionType(verdict.Condition)); isFirst {
+		f.in.Suspected = c != nil && c.Status == taints.ConditionUnknown && verdict.IsSuspicion(c.Reason)
+	}
 }
 
-// Restore takes over that the host suspected itself: only the agent before this one knew that peers were reached.
-func (f *Fleet) Restore(own *taints.Node) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c := own.Condition(decide.ConditionType(verdict.Condition))
-	f.in.Suspected = c != nil && c.Status == taints.ConditionUnknown && verdict.IsSuspicion(c.Reason)
-}
-
-// Observe takes in the answers of the peers in a round.
-func (f *Fleet) Observe(r *verdict.Round) {
+// take takes in the answers of the peers in a round, and this host's answer to them about the classes.
+func (f *Fleet) take(news *verdict.Verdict) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
 	f.rounds++
-	for i := range r.Peers {
-		if p := &r.Peers[i]; p.Answer != nil && !p.Carried {
+	for i := range news.Round.Peers {
+		if p := &news.Round.Peers[i]; p.Answer != nil && !p.Carried {
 			f.heard[p.Node] = heard{now, *p.Answer}
 		}
 	}
 	maps.DeleteFunc(f.heard, func(node string, h heard) bool {
-		isPeer := slices.ContainsFunc(f.in.Peers, func(p verdict.Peer) bool { return p.Node == node })
+		_, isPeer := f.zones[node]
 		return !isPeer || now.Sub(h.at) > freshFor
 	})
-	known := verdict.Nodes(f.in.Peers)
+	known := len(f.zones)
 	f.peersAgain.observe(100*(known-f.answeredWithin(missedAfter)) > fewMissing*known, now, f.peersWait)
+	healthy, isKnown := news.Own.Classes[verdict.Pods]
+	f.dnsAgain.observe(isKnown && !healthy, now, dnsWait)
+	levels, isMaintained := f.own.Levels, f.own.Maintenance
+	f.own, f.classes = news.Own, news.Round.Known(&news.Own)
+	f.own.Version, f.own.Levels, f.own.Maintenance = verdict.AnswerVersion, levels, isMaintained
 }
 
 // answeredWithin returns how many peers answered within that time. The caller holds the lock.
@@ -96,7 +88,7 @@ func (f *Fleet) answeredWithin(length time.Duration) (count int) {
 func (f *Fleet) Peers() decide.Peers {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	peers := decide.Peers{Known: verdict.Nodes(f.in.Peers), Rounds: f.rounds, Shares: map[probes.Condition]decide.Share{}}
+	peers := decide.Peers{Known: len(f.zones), Rounds: f.rounds, Shares: map[probes.Condition]decide.Share{}}
 	if !f.isRead {
 		peers.Known = -1
 	}

@@ -159,7 +159,7 @@ func TestScrapesAreBounded(t *testing.T) {
 // What the agent answers is what a peer reads.
 func TestPeerAnswers(t *testing.T) {
 	f := fleet.Alone()
-	f.SetAnswer(verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: true}, Lossy: -1})
+	f.Consult(t.Context(), &verdict.Verdict{Own: verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: true}, Lossy: -1}})
 	w := askPeer(newPeerHandler(f))
 	const want = `{"version":1,"classes":{"dns":true},"lossy":-1,"reach":0}`
 	if w.Code != http.StatusOK || w.Body.String() != want || w.Header().Get("Content-Type") != "application/json" {
@@ -176,7 +176,7 @@ func peerServer(t testing.TB) string {
 		t.Fatal(err)
 	}
 	f := fleet.Alone()
-	f.SetAnswer(verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: true, verdict.Pods: true, verdict.Local: true}, Lossy: 0})
+	f.Consult(t.Context(), &verdict.Verdict{Own: verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: true, verdict.Pods: true, verdict.Local: true}, Lossy: 0}})
 	f.SetDecided(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK, probes.DiskPressure: probes.OK, probes.PIDPressure: probes.OK, probes.NetworkUnavailable: probes.OK}, false, nil)
 	h := newPeerHandler(f)
 	h.window.most = answers{1 << 30, 1 << 30, 1 << 30, 1 << 30}

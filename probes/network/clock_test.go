@@ -48,11 +48,15 @@ func TestSleepForgets(t *testing.T) {
 			now = now.Add(testPeriod)
 		}
 		now, slept, route.now = now.Add(test.gap-testPeriod), slept+test.slept, true
+		before := p.evaluator
 		for range 4 { // until it has carrier again
 			if o := p.Observe(t.Context()); o.Reason != test.reason {
 				t.Errorf("%s: %s: %s", test.name, o.Reason, o.Message)
 			}
 			now = now.Add(time.Second)
+		}
+		if forgets := p.evaluator != before; forgets != (test.reason == "RouteNotKnown") {
+			t.Errorf("%s: the rounds before are forgotten: %t", test.name, forgets)
 		}
 		route.now = false
 		if o := p.Observe(t.Context()); o.Level != probes.OK {

@@ -270,8 +270,8 @@ func TestQuietRoundsTakeTurns(t *testing.T) {
 		}
 		return counts
 	}
-	if got := asked(5); !slices.Equal(got, []int{5, 5, 5, 5}) {
-		t.Errorf("dns, pods, local and self were asked in %v of the first 5 rounds", got)
+	if got := asked(4); !slices.Equal(got, []int{4, 4, 4, 4}) {
+		t.Errorf("dns, pods, local and self were asked in %v of the first 4 rounds", got)
 	}
 	if got := asked(10); !slices.Equal(got, []int{10, 10, 5, 5}) {
 		t.Errorf("dns, pods, local and self were asked in %v of 10 quiet rounds", got)
@@ -564,7 +564,7 @@ func TestAPIServerIsAskedWhenItMatters(t *testing.T) {
 	if n := v.handshakes.Load() - before; n != 3 {
 		t.Errorf("asked %d times in the 3 rounds after a verdict that was not OK", n)
 	}
-	p.suspicious = false
+	p.calm = 1
 	probetest.Sh(t, "nft add rule inet t out ip daddr 127.1.0.1 drop")
 	if n := asked(3); n != 3 {
 		t.Errorf("asked %d times in 3 rounds with a peer that does not answer", n)
@@ -648,7 +648,7 @@ func TestReport(t *testing.T) {
 	judge := &recorder{level: probes.OK}
 	p.evaluator = judge
 	v.observe(t.Context(), p)
-	if peers := v.report.Round.Peers; len(peers) != 2 || peers[0].Answer == nil || !peers[0].Answer.Classes[verdict.DNS] || v.report.Note != nil || v.report.Ask != nil {
+	if peers := v.report.Round.Peers; len(peers) != 2 || peers[0].Answer == nil || !peers[0].Answer.Classes[verdict.DNS] || v.report.Leases != nil || v.report.Ask != nil {
 		t.Errorf("%+v", v.report)
 	}
 	if own := v.report.Own; len(own.Classes) != len(verdict.Classes()) || !own.Classes[verdict.Peers] || own.Lossy != -1 {
@@ -656,7 +656,7 @@ func TestReport(t *testing.T) {
 	}
 	probetest.Sh(t, "nft add rule inet t out ip daddr 127.1.0.1 drop\nip route del default")
 	judge.note, judge.ask = []string{"node-02"}, []string{"node-01"}
-	if o := v.observe(t.Context(), p); !slices.Equal(v.report.Note, judge.note) || !slices.Equal(v.report.Ask, judge.ask) || o.Reason != "" || judge.round.Standings != nil {
+	if o := v.observe(t.Context(), p); !slices.Equal(v.report.Leases, judge.note) || !slices.Equal(v.report.Ask, judge.ask) || o.Reason != "" || judge.round.Standings != nil {
 		t.Errorf("%+v, %+v", v.report, o)
 	}
 	v.standings = []verdict.Standing{{Node: "node-01", Suspects: true}}
@@ -695,7 +695,7 @@ func (r *recorder) Next(round verdict.Round) verdict.Verdict {
 	r.round = round
 	own := verdict.Answer{Version: verdict.AnswerVersion, Lossy: -1}
 	own.Classes = round.Known(&own)
-	return verdict.Verdict{Observation: probes.Observation{Level: r.level}, Round: round, Own: own, Note: r.note, Ask: r.ask}
+	return verdict.Verdict{Observation: probes.Observation{Level: r.level}, Round: round, Own: own, Leases: r.note, Ask: r.ask}
 }
 
 func (r *recorder) Answered(round verdict.Round) verdict.Verdict {

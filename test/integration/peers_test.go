@@ -134,10 +134,13 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 	if err := last.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if got := f.Leases(t.Context(), []string{"gone"}); len(got) != 1 || !got[0].Renewed.IsZero() {
-		t.Errorf("a Lease that does not exist: %+v", got)
+	if got, err := f.Standings(t.Context(), nil, []string{"gone"}); err != nil || len(got) != 1 || !got[0].Renewed.IsZero() {
+		t.Errorf("a Lease that does not exist: %+v, %v", got, err)
 	}
-	noted := f.Leases(t.Context(), nodes[1:])
+	noted, err := f.Standings(t.Context(), nil, nodes[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
 	suspects := taints.Desired{Conditions: []taints.NodeCondition{{Type: "HostNetworkUnavailable", Status: taints.ConditionUnknown, Reason: "PeersUnreachable"}}}
 	client, err := apiserver.NewClient(identityIn(t, c, namespace, nodes[1]), nodes[1])
 	if err != nil {
@@ -295,7 +298,7 @@ func TestPeersOfALargeFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster.Eventually(t, "the list to be old enough to be read again", func() error {
-		if _, err := f.Standings(t.Context(), nil, nil); err != nil {
+		if _, err := f.Standings(t.Context(), []string{own}, nil); err != nil {
 			return err
 		}
 		for _, peer := range f.Surroundings().Peers {

@@ -54,24 +54,21 @@ func (a *API) Ask(ctx context.Context, in *verdict.Surroundings, patience time.D
 
 // resolve returns the address of a server. A name is looked up.
 func (a *API) resolve(ctx context.Context, server string, patience time.Duration) (netip.AddrPort, error) {
-	if address, err := netip.ParseAddrPort(server); err == nil {
-		return address, nil
-	}
-	host, port, err := net.SplitHostPort(server)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	host, port, err := net.SplitHostPort(server)
 	number, errOfPort := net.DefaultResolver.LookupPort(ctx, "tcp", port)
 	if err = cmp.Or(err, errOfPort); err != nil {
 		return netip.AddrPort{}, err
 	}
 	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if before, known := a.address[server]; known && err != nil {
+	switch before, known := a.address[server]; {
+	case err == nil && len(addresses) > 0:
+		return netip.AddrPortFrom(addresses[0].Unmap(), uint16(number)), nil
+	case known:
 		return before, nil
 	}
-	if err != nil || len(addresses) == 0 {
-		return netip.AddrPort{}, errors.Join(errors.New("its name is not resolved"), err)
-	}
-	return netip.AddrPortFrom(addresses[0].Unmap(), uint16(number)), nil
+	return netip.AddrPort{}, errors.Join(errors.New("its name is not resolved"), err)
 }
 
 // shakeHands makes a TLS connection and ends it.

@@ -22,60 +22,42 @@ const dnsTries = 3
 // DNS asks the nameservers of the pod's resolv.conf. That the name does not exist is an
 // answer. SERVFAIL and the other errors are none.
 type DNS struct {
-	path string
-	seen reached
-	// read reads resolv.conf, which lies on the kubelet's disk: it may hang. conf
-	// is what it held most recently.
-	read hostfile.SoleCall[resolvConf]
 	conf resolvConf
+	seen reached
 }
 
 // resolvConf is what matters here of a resolv.conf.
 type resolvConf struct {
 	servers []netip.AddrPort
 	name    string // what to ask for
-	err     error
+	none    string // why there are no servers
 }
 
-// NewDNS returns the class that asks the nameservers of a resolv.conf.
-func NewDNS(path string) *DNS { return &DNS{path: path, seen: reached{}} }
+// NewDNS returns the class that asks the nameservers of a resolv.conf. It is read once: nobody changes that of
+// a pod, and it is on the kubelet's disk, where later reads may hang.
+func NewDNS(path string) *DNS {
+	text, err := hostfile.Read(path)
+	conf := parseResolvConf(text)
+	conf.none = path + " names no nameserver"
+	if err != nil {
+		conf.none = "reading nameservers: " + err.Error()
+	}
+	return &DNS{conf: conf, seen: reached{}}
+}
 
 // Ask implements Check.
 func (d *DNS) Ask(ctx context.Context, _ *verdict.Surroundings, patience time.Duration) verdict.Result {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	d.refresh(ctx, patience/4)
-	if d.conf.err != nil {
-		return verdict.Result{Detail: d.conf.err.Error()}
-	}
-	servers := d.conf.servers
-	d.seen.keep(servers)
-	return d.evaluate(servers, Together(servers, func(server netip.AddrPort) error {
+	return d.evaluate(Together(d.conf.servers, func(server netip.AddrPort) error {
 		return query(ctx, server, d.conf.name, patience/dnsTries)
 	}))
 }
 
-// refresh reads resolv.conf again. Where that takes long, what it held before stays in use.
-func (d *DNS) refresh(ctx context.Context, patience time.Duration) {
-	path := d.path
-	d.read.Start(func() resolvConf {
-		text, err := hostfile.Read(path)
-		if err != nil {
-			return resolvConf{err: fmt.Errorf("reading nameservers: %w", err)}
-		}
-		return parseResolvConf(text)
-	})
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if conf, ok := d.read.Wait(ctx); ok && (conf.err == nil || len(d.conf.servers) == 0) {
-		d.conf = conf
-	}
-}
-
 // evaluate says what the answers mean. One nameserver is enough, of those that ever answered.
-func (d *DNS) evaluate(servers []netip.AddrPort, errs []error) verdict.Result {
+func (d *DNS) evaluate(errs []error) verdict.Result {
 	var well, failed, others []string
-	for i, server := range servers {
+	for i, server := range d.conf.servers {
 		told := server.Addr().String()
 		switch {
 		case errs[i] == nil:
@@ -93,10 +75,10 @@ func (d *DNS) evaluate(servers []netip.AddrPort, errs []error) verdict.Result {
 		return verdict.Result{Outcome: verdict.Well, Detail: strings.Join(told, "; ")}
 	case len(failed) > 0:
 		return verdict.Result{Outcome: verdict.Failed, Detail: "no nameserver resolves names: " + strings.Join(failed, "; ")}
-	case len(servers) > 0:
+	case len(others) > 0:
 		return verdict.Result{Never: true, Detail: "no nameserver ever resolved names since the start: " + strings.Join(others, "; ")}
 	}
-	return verdict.Result{Detail: d.path + " names no nameserver"}
+	return verdict.Result{Detail: d.conf.none}
 }
 
 // parseResolvConf reads the format of resolv.conf(5). It skips lines that it does not understand,

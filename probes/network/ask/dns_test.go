@@ -154,7 +154,7 @@ func TestDNSJudges(t *testing.T) {
 	t.Parallel()
 	a, b := netip.MustParseAddrPort("10.0.0.1:53"), netip.MustParseAddrPort("10.0.0.2:53")
 	late := os.ErrDeadlineExceeded
-	d := &DNS{path: "/etc/resolv.conf", seen: reached{}}
+	d := &DNS{conf: resolvConf{servers: []netip.AddrPort{a, b}}, seen: reached{}}
 	for _, step := range []struct {
 		name   string
 		errs   []error
@@ -170,7 +170,7 @@ func TestDNSJudges(t *testing.T) {
 		{"errors", []error{rcode(2), rcode(5)}, verdict.Failed, "no nameserver resolves names: 10.0.0.1: SERVFAIL; 10.0.0.2: REFUSED"},
 		{"an error and silence", []error{late, rcode(5)}, verdict.Failed, "no nameserver resolves names: 10.0.0.1: no answer in time; 10.0.0.2: REFUSED"},
 	} {
-		got := d.evaluate([]netip.AddrPort{a, b}, step.errs)
+		got := d.evaluate(step.errs)
 		if got.Outcome != step.want || !strings.Contains(got.Detail, step.detail) {
 			t.Errorf("%s: %+v, want %v with %q", step.name, got, step.want, step.detail)
 		}
@@ -181,30 +181,25 @@ func TestDNSJudges(t *testing.T) {
 func TestDNSThatAlwaysFailed(t *testing.T) {
 	t.Parallel()
 	server := netip.MustParseAddrPort("10.0.0.1:53")
-	d := &DNS{seen: reached{}}
+	d := &DNS{conf: resolvConf{servers: []netip.AddrPort{server}}, seen: reached{}}
 	for range 2 {
-		if got := d.evaluate([]netip.AddrPort{server}, []error{rcode(2)}); got.Outcome != verdict.NotKnown || !got.Never {
+		if got := d.evaluate([]error{rcode(2)}); got.Outcome != verdict.NotKnown || !got.Never {
 			t.Errorf("%+v", got)
 		}
 	}
 }
 
-func TestResolvConfThatGoes(t *testing.T) {
+// A pod's resolv.conf that cannot be read, or names no nameserver, says nothing of the host.
+func TestNoNameserver(t *testing.T) {
 	t.Parallel()
-	d := &DNS{path: filepath.Join(t.TempDir(), "resolv.conf"), seen: reached{}}
-	if got := d.Ask(t.Context(), nil, patience); got.Outcome != verdict.NotKnown || !strings.Contains(got.Detail, "no such file") {
-		t.Errorf("no file: %+v", got)
-	}
-	if err := os.WriteFile(d.path, []byte("nameserver 127.0.0.1\n"), 0o600); err != nil {
+	empty := filepath.Join(t.TempDir(), "resolv.conf")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.refresh(t.Context(), time.Second)
-	if err := os.Remove(d.path); err != nil {
-		t.Fatal(err)
-	}
-	d.refresh(t.Context(), time.Second)
-	if len(d.conf.servers) != 1 || d.conf.err != nil {
-		t.Errorf("the nameserver is forgotten: %+v", d.conf)
+	for path, detail := range map[string]string{empty: "names no nameserver", empty + ".gone": "no such file"} {
+		if got := NewDNS(path).Ask(t.Context(), nil, patience); got.Outcome != verdict.NotKnown || got.Never || !strings.Contains(got.Detail, detail) {
+			t.Errorf("%s: %+v", path, got)
+		}
 	}
 }
 

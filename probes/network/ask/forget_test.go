@@ -24,5 +24,5 @@ func (p *Peers) took(peer verdict.Peer, reached bool) verdict.Result {
 	p.turns.Choose([]verdict.Peer{peer}, true)
 	p.turns.Take(peer, verdict.PeerResult{Node: peer.Node, Reached: reached})
 	p.Found = p.turns.Results([]verdict.Peer{peer})
-	return verdict.PeersResult(p.Found, []verdict.Peer{peer}, p.Never)
+	return verdict.PeersResult(p.Found, []verdict.Peer{peer})
 }

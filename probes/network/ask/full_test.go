@@ -56,8 +56,9 @@ func TestFullPackets(t *testing.T) {
 func TestFullPacketsToNobody(t *testing.T) {
 	t.Parallel()
 	peer := verdict.Peer{Node: "a", Address: closedPort(t)}
-	if got := askFull(t.Context(), peer, otherAfter); got.FullNow || got.Full != verdict.NotTried || got.Answer != nil {
-		t.Errorf("%+v", got)
+	var got verdict.PeerResult
+	if _, err := askFull(t.Context(), peer, otherAfter, &got); err == nil || got != (verdict.PeerResult{}) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

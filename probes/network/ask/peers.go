@@ -15,7 +15,7 @@ type Peers struct {
 	turns *verdict.Rotation
 	// wasWell: most peers were reached once, so that a suspicion of the agent before is over.
 	wasWell bool
-	// Found is what is known of the peers that count. Never others were asked and never reached.
+	// Found is what is known of the peers that count. Never others were chosen and never reached.
 	Found []verdict.PeerResult
 	Never int
 }
@@ -43,8 +43,9 @@ func (p *Peers) Ask(ctx context.Context, in *verdict.Surroundings, patience time
 	for peer, result := range results {
 		p.turns.Take(peer, result)
 	}
-	p.Found, p.Never = p.turns.Results(in.Peers), p.turns.NeverReached()
-	result := verdict.PeersResult(p.Found, in.Peers, p.Never)
+	p.Found = p.turns.Results(in.Peers)
+	p.Never = verdict.Nodes(in.Peers) - len(p.Found)
+	result := verdict.PeersResult(p.Found, in.Peers)
 	p.wasWell = p.wasWell || result.Outcome == verdict.Well
 	return result
 }
@@ -81,29 +82,11 @@ func (p *Peers) ask(ctx context.Context, patience time.Duration, now, rest []ver
 	return results
 }
 
-// askOne asks one peer, with full packets in its turn, and with small ones where these get no answer.
+// askOne asks one peer, and its second port too where that tells something: when the peer is
+// reached for the first time, and when it is not reached any more. In the rounds that follow both
+// are asked at the same time.
 func (p *Peers) askOne(ctx context.Context, peer verdict.Peer, patience time.Duration) verdict.PeerResult {
 	last, wasReached := p.turns.Last(peer)
-	if !p.turns.IsFull(peer) {
-		return askPeer(ctx, peer, patience, last, wasReached)
-	}
-	full := askFull(ctx, peer, otherAfter)
-	if full.Answer != nil {
-		full.Reached, full.OtherKnown, full.OtherOpen = true, last.OtherKnown, last.OtherOpen
-		return full
-	}
-	small := askPeer(ctx, peer, patience, last, wasReached)
-	small.FullNow, small.FullBytes = full.FullNow, full.FullBytes
-	if small.Answer != nil {
-		small.Full = full.Full
-	}
-	return small
-}
-
-// askPeer asks one peer, and its second port too where that tells something: when the peer is
-// reached for the first time, and when it is not reached any more. In the rounds that follow both
-// are asked at the same time. last is its result before this one, and wasReached that it ever was.
-func askPeer(ctx context.Context, peer verdict.Peer, patience time.Duration, last verdict.PeerResult, wasReached bool) verdict.PeerResult {
 	result := verdict.PeerResult{Node: peer.Node, OtherKnown: last.OtherKnown, OtherOpen: last.OtherOpen}
 	isMissing := wasReached && !last.Reached
 	beside, cancel := context.WithCancel(ctx)
@@ -113,11 +96,10 @@ func askPeer(ctx context.Context, peer verdict.Peer, patience time.Duration, las
 		go func() { found <- knockOther(beside, peer, patience) }()
 	}
 
-	first, end := context.WithTimeout(ctx, patience)
-	r, err := get(first, peer.Address, "/peer", "")
-	end()
+	r, err := p.request(ctx, peer, patience, &result)
 	result.Reached, result.Retransmits = r.connected || isThere(err), r.retransmits
 	result.Refused = result.Reached && !r.connected
+	result.Hangs = r.connected && isTimeout(err)
 	if result.Reached {
 		cancel()
 	}
@@ -131,10 +113,26 @@ func askPeer(ctx context.Context, peer verdict.Peer, patience time.Duration, las
 	isOther := isThere(otherErr)
 	result.ReachedOther = isOther && !result.Reached
 	result.OtherKnown, result.OtherOpen = result.OtherKnown || isOther, result.OtherOpen || otherErr == nil
-	if result.Hangs = r.connected && isTimeout(err); err == nil {
-		result.Answer = r.answer()
-	}
 	return result
+}
+
+// request asks a peer at its first port, with full packets in its turn, and with small ones where these get no
+// answer.
+func (p *Peers) request(ctx context.Context, peer verdict.Peer, patience time.Duration, result *verdict.PeerResult) (r reply, err error) {
+	if p.turns.IsFull(peer) {
+		r, err = askFull(ctx, peer, otherAfter, result)
+	}
+	if result.Answer == nil {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		if r, err = get(ctx, peer.Address, "/peer", ""); err == nil {
+			result.Answer = r.answer()
+		}
+	}
+	if result.Answer == nil {
+		result.Full = verdict.NotTried
+	}
+	return r, err
 }
 
 var errNotAsked = errors.New("not asked")
@@ -176,19 +174,18 @@ const fullPatience = time.Second
 // askFull asks a peer with a request of a full packet, as large as the kernel thinks that packets
 // may be on this way, for an answer of a full packet. A peer that takes longer than patience to
 // connect is not asked, because the ordinary question is asked after this one.
-func askFull(ctx context.Context, peer verdict.Peer, patience time.Duration) verdict.PeerResult {
-	result := verdict.PeerResult{Node: peer.Node}
+func askFull(ctx context.Context, peer verdict.Peer, patience time.Duration, result *verdict.PeerResult) (reply, error) {
 	dialing, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	c, err := dial(dialing, peer.Address, true)
 	if err != nil {
-		return result
+		return reply{}, err
 	}
 	ctx, end := context.WithTimeout(ctx, fullPatience)
 	defer end()
 	request := padded(peer, int(infoOf(c).Snd_mss))
 	r, err := exchange(ctx, c, request)
-	result.FullNow, result.FullBytes, result.Retransmits = true, len(request), r.retransmits
+	result.FullNow, result.FullBytes = true, len(request)
 	switch {
 	case err != nil && isTimeout(err):
 		result.Full = verdict.Lost
@@ -197,7 +194,7 @@ func askFull(ctx context.Context, peer verdict.Peer, patience time.Duration) ver
 			result.Full = verdict.Passed
 		}
 	}
-	return result
+	return r, err
 }
 
 // padded is a request to a peer that is padded to this many bytes, at most to LongestPadded.

@@ -56,7 +56,7 @@ func TestAskPeer(t *testing.T) {
 		{"refused", closed, true, "none"},
 		{"hangs", serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), true, "none"},
 	} {
-		got := askPeer(t.Context(), verdict.Peer{Node: "a", Address: test.peer}, time.Second, verdict.PeerResult{}, false)
+		got := NewPeers(testPeriod).askOne(t.Context(), verdict.Peer{Node: "a", Address: test.peer}, time.Second)
 		answer := "none"
 		if a := got.Answer; a != nil {
 			answer = fmt.Sprint(a.Classes, a.Lossy, a.Levels)

@@ -119,8 +119,8 @@ const (
 // dnsTold is what the check says of a nameserver with that error, which answered once or not.
 func dnsTold(once bool, err error) verdict.Result {
 	server := netip.MustParseAddrPort("10.96.0.10:53")
-	d := &DNS{seen: reached{server: once}}
-	return d.evaluate([]netip.AddrPort{server}, []error{err})
+	d := &DNS{conf: resolvConf{servers: []netip.AddrPort{server}}, seen: reached{server: once}}
+	return d.evaluate([]error{err})
 }
 
 // podsTold is the same of two pods.

@@ -156,7 +156,7 @@ const (
 // mayBeCutOff reports whether no peer was reached since the start, and that was a short time ago.
 func (e *Evaluator) mayBeCutOff(r *Round) bool {
 	peers := r.Results[Peers]
-	return peers.Outcome == NotKnown && peers.Never && r.At.Sub(e.first) < neverHolds
+	return peers.Outcome == NotKnown && peers.Never && !e.never.holds(neverHolds, r.At)
 }
 
 // wellness lists which classes of a healthy host are known to be healthy.

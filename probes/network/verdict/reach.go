@@ -2,9 +2,9 @@ package verdict
 
 import "fmt"
 
-// PeersResult is what the class finds that asked the chosen peers. found are those of them that count,
-// and never is how many were asked some times and never reached.
-func PeersResult(found []PeerResult, chosen []Peer, never int) Result {
+// PeersResult is what the class finds that asked the chosen peers. found are those of them that count: others
+// were never reached.
+func PeersResult(found []PeerResult, chosen []Peer) Result {
 	asked, all, reached := len(found), Nodes(chosen), count(found, func(p *PeerResult) bool { return p.Reached })
 	atPort := "" // all agents of a fleet listen at the same
 	if len(chosen) > 0 {
@@ -23,8 +23,8 @@ func PeersResult(found []PeerResult, chosen []Peer, never int) Result {
 	case isFew(reached, asked):
 		result.Outcome = Failed
 	}
-	if never > 0 {
-		result.Detail += fmt.Sprintf("; %d of %d were never reached%s", never, all, atPort)
+	if asked < all {
+		result.Detail += fmt.Sprintf("; %d of %d were never reached%s", all-asked, all, atPort)
 	}
 	return result
 }

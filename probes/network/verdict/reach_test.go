@@ -12,7 +12,7 @@ func TestPeersResult(t *testing.T) {
 		for i := range test.asked {
 			found = append(found, PeerResult{Reached: i < test.reached})
 		}
-		if got := PeersResult(found, make([]Peer, 12), 0); got.Outcome != test.want {
+		if got := PeersResult(found, make([]Peer, 12)); got.Outcome != test.want {
 			t.Errorf("%d of %d: %+v, want %v", test.reached, test.asked, got, test.want)
 		} else if got.Never != (test.asked <= 2) { // a fifth of those chosen
 			t.Errorf("%d of %d: %+v", test.reached, test.asked, got)

@@ -139,11 +139,11 @@ func (t *Rotation) IsFull(p Peer) bool {
 }
 
 // HasChanged reports whether a peer's result is a reason to ask all peers: it is not quite healthy,
-// or differs from the result before.
+// or differs from the result before. A peer that is gone for long is no such reason.
 func (t *Rotation) HasChanged(p Peer, now PeerResult) bool {
 	last := t.last[p]
 	if !now.Reached {
-		return !last.isClosed()
+		return !last.isClosed() && (last.missed < quietRounds || now.ReachedOther)
 	}
 	return now.Retransmits > 0 || !saysTheSame(last.result.Answer, now.Answer)
 }
@@ -232,20 +232,6 @@ func (t *Rotation) losesToMany() bool {
 func (t *Rotation) wait(missed int) int {
 	wait := min(1<<min(missed-1, 30), t.rounds(closedWait))
 	return wait/2 + 1 + rand.IntN(wait/2+1) //nolint:gosec // not a secret
-}
-
-// NeverReached is how many Nodes were asked three times or more, and never reached by any address.
-func (t *Rotation) NeverReached() (n int) {
-	mayBeOpen := map[string]bool{}
-	for p, last := range t.last {
-		mayBeOpen[p.Node] = mayBeOpen[p.Node] || !last.isClosed() || last.missed < streakBad
-	}
-	for _, mayBe := range mayBeOpen {
-		if !mayBe {
-			n++
-		}
-	}
-	return n
 }
 
 // Last returns the newest result of a peer, and whether the peer was reached since it was chosen.

@@ -58,8 +58,8 @@ func TestPeersWithBothFamilies(t *testing.T) {
 		for range 20 {
 			asked = play(func(p Peer) bool { return p.Address.Addr() == test.never })
 		}
-		if found := turns.Results(peers); asked > 4 || len(found) != 12 || PeersResult(found, peers, turns.NeverReached()).Detail != "reached 12 of 12 peers" {
-			t.Errorf("%s, before: %d asked, %d known, %d never", test.name, asked, len(found), turns.NeverReached())
+		if found := turns.Results(peers); asked > 4 || len(found) != 12 || PeersResult(found, peers).Detail != "reached 12 of 12 peers" {
+			t.Errorf("%s, before: %d asked, %d known", test.name, asked, len(found))
 		}
 		for range 3 {
 			play(func(p Peer) bool { return p.Address.Addr() == test.lost && p.Address.Port() <= uint16(test.lostBy) })
@@ -98,7 +98,7 @@ func (s *turnsOf) round(alert bool) (asked []string) {
 			if s.lossy[p.Node] {
 				result.Retransmits = 1
 			}
-			if result.Answer == nil {
+			if result.Answer == nil && result.Reached {
 				result.Answer = &Answer{Version: AnswerVersion}
 			}
 			isNews = isNews || s.turns.HasChanged(p, result)
@@ -194,6 +194,44 @@ func TestNewsAsksAll(t *testing.T) {
 	}
 }
 
+// A host without power stays in the list for minutes. It is no news for so long, and those that ask it
+// ask few peers again, and the API server rarely, until it is back.
+func TestPeerThatIsGoneForLongIsNoNews(t *testing.T) {
+	t.Parallel()
+	s := newTurnsOf(12, testPeriod)
+	s.quiet(t)
+	s.gone["peer-9"] = true
+	for range 60 {
+		s.round(false)
+	}
+	asked := map[string]int{}
+	for range 4 {
+		for _, name := range s.round(false) {
+			asked[name]++
+		}
+	}
+	r := Round{Peers: s.turns.Results(s.peers)}
+	if n := reachOf(r.Peers); n.reached != 11 || len(asked) != 12 || asked["peer-9"] != 1 || r.HasFailure() {
+		t.Errorf("%d reached, asked %v in 4 rounds, a failure %t", n.reached, asked, r.HasFailure())
+	}
+	s.gone = nil
+	for range 4 {
+		s.round(false)
+	}
+	if all := s.round(false); len(all) != 12 {
+		t.Errorf("%v were asked after it was back", all)
+	}
+	for _, test := range []struct {
+		change change
+		fails  bool
+	}{{reachOnly(10), false}, {reachOnly(9), true}, {hanging(1), true}, {class(DNS, Failed, ""), true}} {
+		r := newScript().well()
+		if test.change(&r); r.HasFailure() != test.fails {
+			t.Errorf("%+v: a failure %t", r.Peers, !test.fails)
+		}
+	}
+}
+
 func said(c probes.Condition, l probes.Level) *Answer {
 	return &Answer{Version: AnswerVersion, Levels: map[probes.Condition]probes.Level{c: l}}
 }
@@ -269,8 +307,8 @@ func TestClosedPeersAreAskedRarely(t *testing.T) {
 			}
 		}
 		rounds(12)
-		if asked < 36 || s.turns.NeverReached() != 12 {
-			t.Errorf("in the first minute %d times, never reached: %d", asked, s.turns.NeverReached())
+		if asked < 36 || len(s.turns.Results(s.peers)) > 0 {
+			t.Errorf("in the first minute %d times, reached: %+v", asked, s.turns.Results(s.peers))
 		}
 		const day = int(24 * time.Hour / testPeriod)
 		rounds(day)
@@ -283,7 +321,7 @@ func TestClosedPeersAreAskedRarely(t *testing.T) {
 				break
 			}
 		}
-		if all := s.turns.Results(s.peers); len(all) != 12 || s.turns.NeverReached() != 0 {
+		if all := s.turns.Results(s.peers); len(all) != 12 {
 			t.Errorf("%d count 5 min after the port was opened", len(all))
 		}
 	}
@@ -305,7 +343,7 @@ func TestBlockedPeersAreClosedAfterSomeTime(t *testing.T) {
 			s.turns.Take(p, PeerResult{Node: p.Node, ReachedOther: true})
 		}
 	}
-	if most := 12 * int(closedAfter/testPeriod); blocked != most || s.turns.NeverReached() != 12 {
-		t.Errorf("second ports were asked %d times in an hour, want %d; never reached: %d", blocked, most, s.turns.NeverReached())
+	if most := 12 * int(closedAfter/testPeriod); blocked != most || len(s.turns.Results(s.peers)) > 0 {
+		t.Errorf("second ports were asked %d times in an hour, want %d; they count: %+v", blocked, most, s.turns.Results(s.peers))
 	}
 }

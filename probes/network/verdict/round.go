@@ -42,15 +42,12 @@ type PeerResult struct {
 type Round struct {
 	// At is when the round began, by CLOCK_BOOTTIME.
 	At time.Time
-	// AfterGap: the host slept before this round, or the agent stood still. Earlier results are
-	// forgotten.
-	AfterGap bool
 	// Late: the ticker or the control probe came late. Failures on such a slow host are not
 	// evidence.
 	Late bool
 	// Results of the classes that are on; a class that is missing is NotKnown.
 	Results map[Class]Result
-	// Peers that count, asked in this round or before. NeverReached others were asked and never reached.
+	// Peers that count, asked in this round or before. NeverReached others were chosen and never reached.
 	Peers        []PeerResult
 	NeverReached int
 	// Standings answers the question that the verdict of this round asked; nil: no question, or no answer.
@@ -81,14 +78,16 @@ const (
 	wellPercent = 80
 )
 
-// HasFailure reports whether anything failed in this round.
+// HasFailure reports whether anything failed in this round. Few peers that are gone show nothing of this host,
+// and may stay in the list for long.
 func (r *Round) HasFailure() bool {
 	for _, result := range r.Results {
 		if result.Outcome == Failed {
 			return true
 		}
 	}
-	return slices.ContainsFunc(r.Peers, func(p PeerResult) bool { return !p.Reached || p.Hangs })
+	n := reachOf(r.Peers)
+	return !n.isMost() || n.hung > 0
 }
 
 // anyOfRoutes reports whether something holds of a class whose packets go by the host's routes.

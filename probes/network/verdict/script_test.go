@@ -67,7 +67,7 @@ func (s *script) play(rounds int, changes ...change) probes.Observation {
 		if s.reply != nil && s.last.Ask != nil {
 			r.Standings = s.reply(s.last.Ask)
 		}
-		for _, node := range s.last.Note {
+		for _, node := range s.last.noted() {
 			r.Standings = append(r.Standings, Standing{Node: node, Renewed: before})
 		}
 		if r.Standings != nil {
@@ -75,6 +75,14 @@ func (s *script) play(rounds int, changes ...change) probes.Observation {
 		}
 	}
 	return s.last.Observation
+}
+
+// noted are the Nodes whose Leases alone are to be read.
+func (v *Verdict) noted() []string {
+	if v.Ask != nil {
+		return nil
+	}
+	return v.Leases
 }
 
 // until plays rounds until a reason comes, and returns how long that took: at most
@@ -221,7 +229,7 @@ func closedTo(n int) change {
 			chosen[i].Address = netip.MustParseAddrPort("192.0.2.1:4808")
 		}
 		r.NeverReached = n
-		r.Results[Peers] = PeersResult(r.Peers, chosen, n)
+		r.Results[Peers] = PeersResult(r.Peers, chosen)
 	}
 }
 

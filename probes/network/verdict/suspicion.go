@@ -74,7 +74,7 @@ type suspicion struct {
 	noted   []string
 	notedAt time.Time
 	leases  map[string]time.Time
-	// excused are the Nodes that were queried and do not count. Other Nodes are queried first.
+	// excused are the Nodes that did not count when they were queried last. Other Nodes are queried first.
 	excused map[string]bool
 	// ask has the Nodes whose Standings are awaited, since askedAt.
 	ask     []string
@@ -93,7 +93,7 @@ func (s *suspicion) jittered(d, most time.Duration) time.Duration {
 // begin makes the host suspect itself. isSudden: it lost its peers within two rounds.
 func (s *suspicion) begin(r *Round, wasSilent, isSudden bool) {
 	s.end()
-	s.stage, s.long = suspect, r.At.Add(s.jittered(suspicionWait(s.period), suspicionJitter))
+	s.stage, s.excused, s.long = suspect, map[string]bool{}, r.At.Add(s.jittered(suspicionWait(s.period), suspicionJitter))
 	s.due = s.long
 	if isSudden && !s.silent && !wasSilent && portsTell(r.Peers) { // after a silence others may be about to come back
 		s.due = r.At.Add(shortWait(s.period, len(r.Peers)))
@@ -161,27 +161,22 @@ func (s *suspicion) draw(peers []PeerResult, most int) []string {
 	return nodes[:min(most, len(nodes))]
 }
 
-// note adds the renewals of the Leases that the suspicion asked for.
-func (s *suspicion) note(standings []Standing) {
-	for _, standing := range standings {
-		s.leases[standing.Node] = standing.Renewed
-	}
-}
-
-// answered adds the published states of the queried Nodes. After the short wait, other hosts may
-// not have had the time to suspect themselves. So none of them may suspect itself, and more than
-// half of the Nodes whose Leases were noted must be known to be alive. Otherwise the host continues
-// to wait: for Leases that may still be renewed, or for the end of the long wait.
+// answered adds the renewals of the Leases that are noted, or the published states of the queried Nodes.
+// After the short wait, other hosts may not have had the time to suspect themselves. So none of them may
+// suspect itself, and more than half of the Nodes whose Leases were noted must be known to be alive.
+// Otherwise the host continues to wait: for Leases that may still be renewed, or for the end of the long wait.
 func (s *suspicion) answered(r *Round) {
-	if len(s.ask) == 0 {
+	if s.notedAt.Equal(r.At) {
+		for _, standing := range r.Standings {
+			s.leases[standing.Node] = standing.Renewed
+		}
+	}
+	if s.ask == nil {
 		return
 	}
 	asked, noted := s.ask, s.noted
-	c, excused := s.countStandings(r)
-	for node := range s.excused { // those that were not asked about remain excused
-		excused[node] = excused[node] || !slices.Contains(asked, node)
-	}
-	s.ask, s.noted, s.excused = nil, nil, excused
+	c := s.countStandings(r)
+	s.ask, s.noted = nil, nil
 	// The same share of the Nodes that were not queried is assumed gone or not to count.
 	n := reachOf(r.Peers)
 	live := float64(n.reached) + float64(n.all-n.reached)*float64(c.count)/float64(len(asked))
@@ -194,7 +189,7 @@ func (s *suspicion) answered(r *Round) {
 		return
 	}
 	s.due = r.At.Add(s.jittered(askAgain, suspicionJitter))
-	others := count(r.Peers, func(p *PeerResult) bool { return !p.isThere() && !excused[p.Node] })
+	others := count(r.Peers, func(p *PeerResult) bool { return !p.isThere() && !s.excused[p.Node] })
 	if c.count < fewestPeers && others > 0 {
 		s.due = r.At.Add(s.jittered(leaseLead(s.period), shortJitter))
 	}
@@ -238,10 +233,9 @@ func (s *suspicion) excuse(standing *Standing, now time.Time, anyKnown bool) (ex
 	return excuse, isKnown
 }
 
-// countStandings counts the queried Nodes that answered. excused holds the Nodes that do not count.
-func (s *suspicion) countStandings(r *Round) (c census, excused map[string]bool) {
+// countStandings counts the queried Nodes that answered.
+func (s *suspicion) countStandings(r *Round) (c census) {
 	anyKnown := slices.ContainsFunc(r.Standings, func(one Standing) bool { _, isKnown := s.renews(&one, r.At); return isKnown })
-	excused = map[string]bool{}
 	for _, standing := range r.Standings {
 		node := standing.Node
 		if !slices.Contains(s.ask, node) {
@@ -249,11 +243,11 @@ func (s *suspicion) countStandings(r *Round) (c census, excused map[string]bool)
 		}
 		excuse, isKnown := s.excuse(&standing, r.At, anyKnown)
 		if excuse != "" {
-			excused[node] = true
+			s.excused[node] = true
 			c.excused = append(c.excused, node+" "+excuse)
 			continue
 		}
-		c.count++
+		c.count, s.excused[node] = c.count+1, false
 		if !standing.Suspects {
 			c.well++
 		}
@@ -261,7 +255,7 @@ func (s *suspicion) countStandings(r *Round) (c census, excused map[string]bool)
 			c.there++
 		}
 	}
-	return c, excused
+	return c
 }
 
 // areAllWell reports whether none that counts suspects itself, and most of the Leases noted are renewed.

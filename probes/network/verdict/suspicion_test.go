@@ -66,7 +66,7 @@ func TestQuestionStays(t *testing.T) {
 		t.Errorf("asked about %v, then %v", first, s.last.Ask)
 	}
 	// The Leases of those others are noted first.
-	if s.play(1, reachOnly(0)); s.last.Ask != nil || len(s.last.Note) != askSome {
+	if s.play(1, reachOnly(0)); s.last.Ask != nil || len(s.last.noted()) != askSome {
 		t.Errorf("after %s without an answer: %+v", askPatience, s.last)
 	}
 	s.untilAsked(t, reachOnly(0))
@@ -110,8 +110,8 @@ func TestLeasesAreNotedBeforeEachQuestion(t *testing.T) {
 			if o := s.last.Observation; o.Level == probes.Degraded {
 				t.Fatalf("%d second ports: %+v", known, o)
 			}
-			if s.last.Note != nil {
-				noted, notedAt = s.last.Note, s.now.Sub(begin)
+			if s.last.noted() != nil {
+				noted, notedAt = s.last.noted(), s.now.Sub(begin)
 			}
 		}
 		if questions < 4 {
@@ -166,10 +166,10 @@ func TestLeases(t *testing.T) {
 		{"maintained, renewed", time.Second, Standing{Excuse: Maintained, Renewed: since}, "a is under maintenance", 0},
 		{"maintained, not renewed", leaseTells, Standing{Excuse: Maintained, Renewed: before}, "a is under maintenance", 0},
 	} {
-		s := suspicion{noted: []string{"a"}, ask: []string{"a"}, notedAt: noted, leases: map[string]time.Time{"a": before}}
+		s := suspicion{excused: map[string]bool{}, noted: []string{"a"}, ask: []string{"a"}, notedAt: noted, leases: map[string]time.Time{"a": before}}
 		test.answer.Node = "a"
-		c, excused := s.countStandings(&Round{At: noted.Add(test.after), Standings: []Standing{test.answer}})
-		if got := strings.Join(c.excused, ""); got != test.excused || excused["a"] != (got != "") || c.there != test.there {
+		c := s.countStandings(&Round{At: noted.Add(test.after), Standings: []Standing{test.answer}})
+		if got := strings.Join(c.excused, ""); got != test.excused || s.excused["a"] != (got != "") || c.there != test.there {
 			t.Errorf("%s: %+v", test.name, c)
 		}
 	}
@@ -311,7 +311,7 @@ func TestSuspicionSurvivesARestart(t *testing.T) {
 				turns.Take(p, PeerResult{Node: p.Node})
 			}
 			r := Round{At: now, Peers: turns.Results(peers), Results: map[Class]Result{API: {Outcome: Well}}}
-			r.Results[Peers] = PeersResult(r.Peers, peers, turns.NeverReached())
+			r.Results[Peers] = PeersResult(r.Peers, peers)
 			v = evaluator.Next(r)
 			for _, node := range v.Ask {
 				r.Standings = append(r.Standings, Standing{Node: node, Renewed: since})
@@ -454,12 +454,12 @@ func TestShortWait(t *testing.T) {
 		s := newScript()
 		s.evaluator = NewEvaluator(testPeriod, seed)
 		s.play(3)
-		if o := s.play(1, cutOff(0, 12)); o.Reason != ReasonPeersUnreachable || len(s.last.Note) != askSome || !o.Due.Equal(s.now.Add(10*time.Second)) || s.last.Ask != nil {
+		if o := s.play(1, cutOff(0, 12)); o.Reason != ReasonPeersUnreachable || len(s.last.noted()) != askSome || !o.Due.Equal(s.now.Add(10*time.Second)) || s.last.Ask != nil {
 			t.Fatalf("suspect: %+v", s.last)
 		}
 		took := s.untilAsked(t, cutOff(0, 12))
-		if took != 10*time.Second || len(s.last.Ask) != 12 || s.last.Note != nil || len(s.last.Noted) != askSome {
-			t.Errorf("asked after %s about %v, noted %v", took, s.last.Ask, s.last.Note)
+		if took != 10*time.Second || len(s.last.Ask) != 12 || s.last.noted() != nil || len(s.last.Leases) != askSome {
+			t.Errorf("asked after %s about %v, noted %v", took, s.last.Ask, s.last.noted())
 		}
 		if o := s.play(1, cutOff(0, 12), s.standing(0, 0)); o.Reason != "CutOff" || !o.Certain || !o.Due.IsZero() {
 			t.Errorf("%+v", o)
@@ -488,7 +488,7 @@ func TestShortWaitNeedsASuddenLoss(t *testing.T) {
 			s.play(1, cutOff(reached, 12-reached))
 		}
 		s.play(1, cutOff(0, 12))
-		if isShort := s.last.Note != nil; isShort != test.isShort {
+		if isShort := s.last.noted() != nil; isShort != test.isShort {
 			t.Errorf("%s: %t", test.name, isShort)
 		}
 	}
@@ -521,7 +521,7 @@ func TestPortsTell(t *testing.T) {
 		s.size = test.size
 		s.play(5)
 		s.play(1, cutOff(test.reached, test.known))
-		if isShort := s.last.Note != nil; isShort != test.want {
+		if isShort := s.last.noted() != nil; isShort != test.want {
 			t.Errorf("%s: %t", test.name, isShort)
 		}
 	}
@@ -590,7 +590,7 @@ func TestNothingDue(t *testing.T) {
 	if o := s.play(1, cutOff(0, 12), late); !o.Due.IsZero() {
 		t.Errorf("slow: %+v", o)
 	}
-	if o := s.play(5, cutOff(0, 12), class(API, Failed, "")); !o.Due.IsZero() || s.last.Note != nil {
+	if o := s.play(5, cutOff(0, 12), class(API, Failed, "")); !o.Due.IsZero() || s.last.noted() != nil {
 		t.Errorf("silent API server: %+v", s.last)
 	}
 	if o := s.play(3, cutOff(0, 12)); !o.Due.IsZero() {

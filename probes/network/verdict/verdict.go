@@ -17,26 +17,22 @@ type Verdict struct {
 	Round Round
 	// Own is what this host answers its peers, but for the levels.
 	Own Answer
-	// Note names the Nodes whose Leases alone are to be read now, since they may be asked about later.
-	Note []string
 	// Ask names the Nodes whose Standings are needed now. It stays until Answered is called.
 	Ask []string
-	// Noted are those of them whose Leases are read with that: the others have none to compare with.
-	Noted []string
+	// Leases names the Nodes whose Leases are read with that, or alone, as they may be asked about later.
+	Leases []string
 	// Measures are the quantities behind the Observation.
 	Measures []probes.Measure
 }
 
 // Evaluator turns rounds into verdicts. It has no clock: the rounds contain the time, and the same
-// rounds and seed give the same verdicts. It remembers the rounds since the start, or since a gap.
+// rounds and seed give the same verdicts. It remembers all rounds.
 // A peer's report can prevent a taint of this host, and never cause one. A fault of the whole fleet
 // taints no host.
 type Evaluator struct {
-	// first round since then.
-	first time.Time
 	// slow: in the newest round this host was.
 	slow bool
-	// seen holds the classes that were Well at least once since then.
+	// seen holds the classes that were Well at least once.
 	seen map[Class]bool
 
 	conntrack, api streak
@@ -68,37 +64,26 @@ func NewEvaluator(period time.Duration, seed uint64) *Evaluator {
 
 // Next takes in a round and returns the verdict on the rounds so far.
 func (e *Evaluator) Next(r Round) Verdict {
-	if r.AfterGap {
-		*e = *NewEvaluator(e.suspicion.period, e.suspicion.random.Uint64())
-	}
 	e.take(&r)
 	return e.verdict(&r)
 }
 
-// Answered takes in the Standings that the verdict of this round asked for, or wanted to be noted.
+// Answered takes in the Standings that the verdict of this round asked for.
 func (e *Evaluator) Answered(r Round) Verdict {
-	if s := &e.suspicion; s.notedAt.Equal(r.At) {
-		s.note(r.Standings)
-	} else {
-		s.answered(&r)
-	}
+	e.suspicion.answered(&r)
 	return e.verdict(&r)
 }
 
 func (e *Evaluator) verdict(r *Round) Verdict {
-	s := &e.suspicion
-	v := Verdict{Observation: e.observe(r), Round: *r, Own: e.answer(r), Ask: slices.Clone(s.ask), Noted: slices.Clone(s.noted), Measures: e.measures(r)}
-	if s.notedAt.Equal(r.At) {
-		v.Note = slices.Clone(s.noted)
+	v := Verdict{Observation: e.observe(r), Round: *r, Own: e.answer(r), Measures: e.measures(r)}
+	if s := &e.suspicion; s.ask != nil || s.notedAt.Equal(r.At) {
+		v.Ask, v.Leases = slices.Clone(s.ask), slices.Clone(s.noted)
 	}
 	return v
 }
 
 // take adds a round to the evidence. Failures on a slow host are not evidence.
 func (e *Evaluator) take(r *Round) {
-	if e.first.IsZero() {
-		e.first = r.At
-	}
 	for c, result := range r.Results {
 		if result.Outcome == Well {
 			e.seen[c] = true
@@ -142,12 +127,10 @@ func (e *Evaluator) answer(r *Round) Answer {
 func (e *Evaluator) measures(r *Round) (all []probes.Measure) {
 	n := reachOf(r.Peers)
 	if n.all > 0 {
-		answered := count(r.Peers, func(p *PeerResult) bool { return p.Answer != nil })
-		silent := count(r.Peers, func(p *PeerResult) bool { return p.Answer == nil && p.isThere() })
 		all = append(all,
-			probes.Measure{Name: "peers_answered", Unit: probes.Items, Value: float64(answered)},
-			probes.Measure{Name: "peers_silent", Unit: probes.Items, Value: float64(silent)},
-			probes.Measure{Name: "peers_unreachable", Unit: probes.Items, Value: float64(n.all - answered - silent)})
+			probes.Measure{Name: "peers_answered", Unit: probes.Items, Value: float64(n.reached - n.other - n.silent)},
+			probes.Measure{Name: "peers_silent", Unit: probes.Items, Value: float64(n.other + n.silent)},
+			probes.Measure{Name: "peers_unreachable", Unit: probes.Items, Value: float64(n.all - n.reached)})
 	}
 	ratio := func(m probes.Measure, part, whole, fewest int) {
 		if whole >= fewest {

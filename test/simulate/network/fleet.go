@@ -143,8 +143,8 @@ func (f *fleet) round(n *node, debounce decide.Debounce) {
 	r, took := f.look(n, t)
 	v := n.judge.Next(r)
 	done := t + took
-	if len(v.Note) > 0 && f.reachesAPI(n, done) {
-		r.Standings = f.leases(v.Note, done)
+	if v.Ask == nil && len(v.Leases) > 0 && f.reachesAPI(n, done) {
+		r.Standings = f.leases(v.Leases, done)
 		n.judge.Answered(r)
 		done += quick
 	}
