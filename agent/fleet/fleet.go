@@ -25,7 +25,7 @@ const (
 	kubeletPort = 10250
 )
 
-// Options say where a fleet is.
+// Options select a fleet.
 type Options struct {
 	// Node is the name of the own Node, HostIP an address of it; the zero value: not known.
 	Node   string
@@ -34,7 +34,7 @@ type Options struct {
 	Listen netip.AddrPort
 	// Namespace and Service of the agents.
 	Namespace, Service string
-	// DNSPods says where the pods of the cluster's DNS are; the zero value: dnspods.Default.
+	// DNSPods selects the pods of the cluster's DNS; the zero value: dnspods.Default.
 	DNSPods dnspods.Where
 	// APIServer is its host and port, as it is configured.
 	APIServer string
@@ -148,11 +148,12 @@ func (f *Fleet) selfAddress() netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// Status is what metrics show of a fleet.
+// Status has the figures of a fleet for the metrics.
 type Status struct {
 	// Known peers, and how many of these answered within the last minute.
 	Known, Answered int
-	// Unread are the lists by whether the last try to read them failed: then the list before is in use.
+	// Unread says of each list whether the last try to read it failed. The earlier list then stays
+	// in use.
 	Unread map[string]bool
 	// Classes holds the known classes of network checks; true: healthy.
 	Classes map[verdict.Class]bool

@@ -21,8 +21,8 @@ const (
 	rereadAfter = 10 * time.Second
 )
 
-// Run keeps the lists up to date until the context ends, and reads some sooner, as again says. A
-// slice that cannot be read stays as it was.
+// Run keeps the lists up to date until the context ends, and reads some sooner (see again). A slice
+// that cannot be read stays as it was.
 func (f *Fleet) Run(ctx context.Context) error {
 	if f.options.Source == nil {
 		<-ctx.Done()

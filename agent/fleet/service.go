@@ -24,9 +24,10 @@ type Source interface {
 	GetNode(ctx context.Context, name string) (*taints.Node, error)
 	// LeaseRenewed returns when a Node's Lease was renewed, by that Node's clock.
 	LeaseRenewed(ctx context.Context, node string) (time.Time, error)
-	// SetEndpoints sets where it is dialed while its configured address fails.
+	// SetEndpoints sets the addresses to dial while the configured one fails.
 	SetEndpoints([]netip.AddrPort)
-	// ObserveWay takes in whether a route is lost, and whether the endpoints answer and the configured address not.
+	// ObserveWay takes in whether a route is lost, and whether the endpoints answer although the
+	// configured address does not.
 	ObserveWay(isBroken, elsewhere bool)
 }
 

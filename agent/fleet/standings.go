@@ -59,8 +59,8 @@ func each(nodes []string, read func(i int, node string) error) error {
 	return group.Wait()
 }
 
-// Standings reads from the API server what the Nodes report of themselves, and the Leases of those that
-// are noted; without Nodes, the Leases alone. After an error nothing is known.
+// Standings reads the states of the Nodes from the API server, and the Leases of the noted ones;
+// without Nodes, the Leases alone. After an error nothing is known.
 func (f *Fleet) Standings(ctx context.Context, nodes, noted []string) (standings []verdict.Standing, err error) {
 	if len(nodes) == 0 {
 		return f.leases(ctx, noted), nil

@@ -32,7 +32,8 @@ func (f *Fleet) Page() []byte {
 }
 
 // SetDecided sets the levels in this host's answer to its peers, and whether its Node is under
-// maintenance. types are the conditions by which other Nodes are. Nobody may change levels any more.
+// maintenance. types are the conditions by which other Nodes are under maintenance. The caller must
+// not change levels afterwards.
 func (f *Fleet) SetDecided(levels map[probes.Condition]probes.Level, isMaintained bool, types []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package network is the probe of NetworkUnavailable. Once in a period it runs the checks of a
-// round, one file for each class. Package verdict judges their results.
+// round, one file for each class. Package verdict evaluates their results.
 package network
 
 import (
@@ -55,7 +55,7 @@ var _ probes.Measurer = (*Probe)(nil)
 
 // New returns the probe of the host's own network. It reads class/net/<interface>/carrier in h.Sys,
 // net/stat/nf_conntrack in h.Proc, and its own /etc/resolv.conf. period is the longest time between
-// two rounds; disabled classes are not asked.
+// two rounds; disabled classes are not checked.
 func New(h probes.Host, period time.Duration, disabled ...verdict.Class) *Probe {
 	self, peers := &ask.Self{}, ask.NewPeers(period)
 	p := &Probe{
@@ -75,7 +75,8 @@ func New(h probes.Host, period time.Duration, disabled ...verdict.Class) *Probe 
 // Condition returns NetworkUnavailable.
 func (*Probe) Condition() probes.Condition { return verdict.Condition }
 
-// Join has the probe know the hosts around its own. Without it, only the host is known.
+// Join tells the probe about the hosts around its own. Without it, the probe knows only its own
+// host.
 func (p *Probe) Join(cluster verdict.Cluster) { p.cluster = cluster }
 
 // alone is a host of which no others are known.
@@ -110,7 +111,7 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	return o
 }
 
-// Measures appends what the newest round showed of the peers.
+// Measures appends the figures of the peers in the newest round.
 func (p *Probe) Measures(all []probes.Measure) []probes.Measure { return append(all, p.measures...) }
 
 const (

@@ -13,12 +13,12 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// API makes a new connection to the API server, up to the end of the TLS handshake. Connections
-// that are open already do not tell: client-go notices a dead one after 45 s only.
+// API makes a new connection to the API server, up to the end of the TLS handshake. Open
+// connections prove nothing: client-go notices a dead one only after 45 s.
 //
 // A bare TCP connection would make each API server log an error for each, and would be answered by
 // a load balancer with nothing behind it. The certificate is not verified, and none is shown:
-// nothing is sent over the connection, and whoever can forge the answer can withhold it too.
+// nothing is sent over the connection, and a host that can forge the answer can withhold it too.
 type API struct {
 	// address is where a server with a name was last reached. A failing nameserver is not the
 	// server's fault.

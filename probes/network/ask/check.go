@@ -1,5 +1,5 @@
-// Package ask makes the checks of the network: it asks the kernel, servers and peers.
-// Each class has a file. Package verdict says what the answers mean together.
+// Package ask makes the checks of the network: it queries the kernel, servers and peers. Each class
+// has a file. Package verdict evaluates the answers together.
 package ask
 
 import (
@@ -18,13 +18,13 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// Check asks one class. It is called from one goroutine at a time.
+// Check makes the check of one class. It is called from one goroutine at a time.
 type Check interface {
-	// Ask returns what it found when the context ends, at the latest. One answer may take patience.
+	// Ask returns the result when the context ends, at the latest. One answer may take patience.
 	Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result
 }
 
-// Together asks all of these at the same time, and returns the answers in their order.
+// Together calls ask for all of these at the same time, and returns the answers in their order.
 func Together[T, A any](all []T, ask func(T) A) []A {
 	answers := make([]A, len(all))
 	var group sync.WaitGroup

@@ -19,8 +19,8 @@ import (
 // dnsTries is how often a nameserver is asked in one round, as UDP loses packets.
 const dnsTries = 3
 
-// DNS asks the nameservers of the pod's resolv.conf. That the name does not exist is an
-// answer. SERVFAIL and the other errors are none.
+// DNS asks the nameservers of the pod's resolv.conf. NXDOMAIN is an answer. SERVFAIL and other
+// errors are not.
 type DNS struct {
 	conf resolvConf
 	seen reached
@@ -33,8 +33,8 @@ type resolvConf struct {
 	none    string // why there are no servers
 }
 
-// NewDNS returns the class that asks the nameservers of a resolv.conf. It is read once: nobody changes that of
-// a pod, and it is on the kubelet's disk, where later reads may hang.
+// NewDNS returns the class that asks the nameservers of a resolv.conf. The file is read once: that
+// of a pod never changes, and it is on the kubelet's disk, where later reads may hang.
 func NewDNS(path string) *DNS {
 	text, err := hostfile.Read(path)
 	conf := parseResolvConf(text)

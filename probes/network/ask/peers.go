@@ -10,12 +10,14 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// Peers asks the agents on other Nodes, each by a new source port, that may lead another way.
+// Peers asks the agents on other Nodes, each from a new source port, whose packets may take another
+// path.
 type Peers struct {
 	turns *verdict.Rotation
 	// wasWell: most peers were reached once, so that a suspicion of the agent before is over.
 	wasWell bool
-	// Found is what is known of the peers that count. Never others were chosen and never reached.
+	// Found are the results of the peers that count. Never is how many others were chosen and never
+	// reached.
 	Found []verdict.PeerResult
 	Never int
 }
@@ -28,7 +30,7 @@ const otherAfter, otherPatience = 300 * time.Millisecond, 500 * time.Millisecond
 // NewPeers returns the class that asks peers in turns, in rounds that come each period.
 func NewPeers(period time.Duration) *Peers { return &Peers{turns: verdict.NewRotation(period)} }
 
-// Forget makes the class new: nothing was healthy, and no peer was reached.
+// Forget resets the class: it was never healthy, and no peer was reached.
 func (p *Peers) Forget() {
 	p.turns.Forget()
 	p.Found = nil

@@ -2,8 +2,8 @@ package verdict
 
 import "fmt"
 
-// PeersResult is what the class finds that asked the chosen peers. found are those of them that count: others
-// were never reached.
+// PeersResult returns the result of class Peers. found are the results of those chosen peers that
+// count: the others were never reached.
 func PeersResult(found []PeerResult, chosen []Peer) Result {
 	asked, all, reached := len(found), Nodes(chosen), count(found, func(p *PeerResult) bool { return p.Reached })
 	atPort := "" // all agents of a fleet listen at the same
@@ -30,7 +30,7 @@ func PeersResult(found []PeerResult, chosen []Peer) Result {
 }
 
 // NearlyAllRefuse reports whether nearly all peers refuse: then a packet filter on the way may
-// refuse in their name.
+// refuse in their place.
 func NearlyAllRefuse(refused, asked int) bool {
 	return refused >= fewestPeers && isMost(refused, asked)
 }

@@ -50,7 +50,8 @@ type Rotation struct {
 
 	last  map[Peer]lastAsked
 	round int
-	// Suspected takes the peers for reached that were not asked yet: the agent before this one did reach them.
+	// Suspected counts peers that were not asked yet as reached: the agent before this one did
+	// reach them.
 	Suspected bool
 	// quiet counts the rounds since something changed.
 	quiet int
@@ -84,15 +85,15 @@ func NewRotation(period time.Duration) *Rotation {
 // rounds is how many come in a time.
 func (t *Rotation) rounds(d time.Duration) int { return max(1, int(d/t.period)) }
 
-// Forget makes all peers new: none has been asked.
+// Forget resets all peers: none has been asked.
 func (t *Rotation) Forget() {
 	clear(t.last)
 	t.quiet = 0
 }
 
-// Choose begins a round. It returns the peers to ask now, and the rest: to be asked in this round
-// too as soon as one of the first has changed. alert: something is wrong on this host, so that all
-// are asked whose time has come. Other peers are forgotten.
+// Choose begins a round. It returns the peers to ask now, and the rest, which are asked in this
+// round as soon as one of the first has changed. alert: this host has a fault, so all peers that
+// are due are asked. Peers that are not in the list are forgotten.
 func (t *Rotation) Choose(peers []Peer, alert bool) (now, rest []Peer) {
 	known := make(map[Peer]lastAsked, len(peers))
 	for _, p := range peers {
@@ -239,7 +240,8 @@ func (t *Rotation) Last(p Peer) (result PeerResult, reached bool) {
 	return t.last[p].result, t.last[p].reached
 }
 
-// Results returns what is known of those peers that were ever reached, one result for each Node.
+// Results returns the newest results of the peers that were reached at some time, one for each
+// Node.
 func (t *Rotation) Results(peers []Peer) (all []PeerResult) {
 	for i, p := range peers {
 		last := t.last[p]

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// PeerResult is what one peer's check found in one round.
+// PeerResult is the result of one peer in one round.
 type PeerResult struct {
 	// Node is the name of the peer's Node.
 	Node string
@@ -16,8 +16,8 @@ type PeerResult struct {
 	// Refused: no connection was made. OtherOpen: one was made to the second port, now or before.
 	Refused, OtherOpen bool
 	// ReachedOther: the peer's second port was reached. It is tried only when the first was not.
-	// OtherKnown: it was since this peer was chosen. So when it does not answer now, not only our
-	// port is blocked.
+	// OtherKnown: it has been reached since this peer was chosen. If it does not answer now, more
+	// than our port is blocked.
 	ReachedOther, OtherKnown bool
 	// Retransmits is how many segments of this connection were sent again
 	// (tcpi_total_retrans in struct tcp_info, include/uapi/linux/tcp.h).
@@ -38,7 +38,7 @@ type PeerResult struct {
 	Carried bool
 }
 
-// Round is what one round showed.
+// Round has the results of one round.
 type Round struct {
 	// At is when the round began, by CLOCK_BOOTTIME.
 	At time.Time
@@ -47,10 +47,12 @@ type Round struct {
 	Late bool
 	// Results of the classes that are on; a class that is missing is NotKnown.
 	Results map[Class]Result
-	// Peers that count, asked in this round or before. NeverReached others were chosen and never reached.
+	// Peers are the results of those that count, from this round or before. NeverReached is how
+	// many others were chosen and never reached.
 	Peers        []PeerResult
 	NeverReached int
-	// Standings answers the question that the verdict of this round asked; nil: no question, or no answer.
+	// Standings are those that the verdict of this round requested; nil: none were requested, or
+	// there was no answer.
 	Standings []Standing
 }
 
@@ -78,8 +80,8 @@ const (
 	wellPercent = 80
 )
 
-// HasFailure reports whether anything failed in this round. Few peers that are gone show nothing of this host,
-// and may stay in the list for long.
+// HasFailure reports whether a check failed in this round. A few peers without an answer prove
+// nothing about this host, and can stay in the list for long.
 func (r *Round) HasFailure() bool {
 	for _, result := range r.Results {
 		if result.Outcome == Failed {
@@ -116,11 +118,12 @@ func count(peers []PeerResult, is func(*PeerResult) bool) (n int) {
 type Passage int8
 
 const (
-	// NotTried says that none was made, or that the peer's agent does not know of it.
+	// NotTried says that no exchange was made, or that the peer's agent does not support it.
 	NotTried Passage = iota
 	// Passed says that a full packet got there and a full one came back.
 	Passed
-	// Lost says that none came back, and that one of small packets with the same peer worked.
+	// Lost says that no full packet came back, although an exchange of small packets with the same
+	// peer worked.
 	Lost
 )
 
@@ -148,7 +151,8 @@ func Classes() []Class {
 type Outcome int8
 
 const (
-	// NotKnown says that the class is off, has nothing to ask, could not tell, or was never Well.
+	// NotKnown says that the class is off, has nothing to check, got no clear result, or was never
+	// Well.
 	NotKnown Outcome = iota
 	// Well says that the check passed.
 	Well
@@ -156,21 +160,22 @@ const (
 	Failed
 )
 
-// Result is what one class found in one round.
+// Result is that of one class in one round.
 type Result struct {
 	Outcome Outcome
 	// Detail describes the check and its result in a few words, for messages.
 	Detail string
-	// Never goes with NotKnown only. The check fails and was never Well since the
-	// start: it may be meant so, such as a closed port, or the fault is older than
-	// the agent. A restart of the agent must not clear the taint of such a host.
+	// Never goes with NotKnown only. The check fails and was never Well since the start: either
+	// that is intended, such as a closed port, or the fault is older than the agent. A restart of
+	// the agent must not clear the taint of such a host.
 	Never bool
-	// Pods has the DNS pods asked of those ever reached: true, it was reached now. Only class Pods has them.
+	// Pods are the queried DNS pods that were reached at some time; true: it was reached now. Only
+	// class Pods has them.
 	Pods map[netip.AddrPort]bool
 	// Elsewhere: the API server answers at its own address, not at the configured one. Only class API has it.
 	Elsewhere bool
-	// IsSure: the failure needs no second fact. There is no carrier, the ways of two targets
-	// are gone, or packets were dropped. Only classes Route and Conntrack have it; Route with
-	// NotKnown where carrier was never seen.
+	// IsSure: the failure needs no second fact. There is no carrier, the routes to two targets are
+	// gone, or packets were dropped. Only classes Route and Conntrack have it; Route with NotKnown
+	// where carrier was never seen.
 	IsSure bool
 }

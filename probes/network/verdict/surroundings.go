@@ -17,7 +17,7 @@ type Peer struct {
 	Other uint16
 }
 
-// Nodes returns how many Nodes some peers are on. Those of one Node follow one another.
+// Nodes returns how many Nodes these peers are on. The peers of one Node follow one another.
 func Nodes(peers []Peer) (n int) {
 	for i := range peers {
 		if !isSecond(peers, i) {
@@ -32,7 +32,8 @@ func isSecond(peers []Peer, i int) bool {
 	return i > 0 && peers[i].Node == peers[i-1].Node && peers[i].Address.Addr().Is4() != peers[i-1].Address.Addr().Is4()
 }
 
-// Surroundings are what a round has to know of the cluster around its host: a snapshot that nobody changes.
+// Surroundings are the facts that a round needs about the cluster around its host: a snapshot that
+// never changes.
 type Surroundings struct {
 	// Peers are the agents on other Nodes that this one asks.
 	Peers []Peer
@@ -44,30 +45,30 @@ type Surroundings struct {
 	APIServer string
 	// APIServers are the own addresses of those on other Nodes, asked while APIServer does not answer.
 	APIServers []netip.AddrPort
-	// Troubled: a condition of this host is bad, or would be but for the fleet brake. The
-	// brake then needs the word of all peers.
+	// Troubled: a condition of this host is bad, or would be without the fleet brake. The brake
+	// then needs the answers of all peers.
 	Troubled bool
 	// Suspected: this host suspected itself when the agent before this one ended.
 	Suspected bool
 }
 
-// Cluster is what a host knows of the others.
+// Cluster is the knowledge of a host about the other hosts.
 type Cluster interface {
 	Surroundings() Surroundings
-	// Consult takes in a verdict, and returns the Standings that it asks for; nil: there are none.
+	// Consult takes in a verdict, and returns the Standings that it requests; nil: there are none.
 	Consult(context.Context, *Verdict) []Standing
 }
 
-// Standing is what a Node says of itself, in the API server.
+// Standing is the state that a Node reports of itself in the API server.
 type Standing struct {
 	Node string
 	// Excuse says in a few words why the Node does not count; empty: it counts. A Node does not
 	// count if it is not ready or about to be removed, or if it is Cordoned or Maintained.
 	Excuse string
-	// Renewed is when its Lease was renewed, by its own clock; the zero value: not known or not
-	// read. A Node without power is Ready for most of a minute.
+	// Renewed is when the Node's Lease was renewed, by the Node's clock; the zero value: not known
+	// or not read. A Node without power is Ready for most of a minute.
 	Renewed time.Time
-	// Suspects: its agent says that it suspects itself, or that its network is Degraded.
+	// Suspects: its agent reports that it suspects itself, or that its network is Degraded.
 	Suspects bool
 }
 
@@ -87,27 +88,28 @@ type Answer struct {
 	// Full counts the agent's successful exchanges of full packets since its start: a change means that
 	// one succeeded. -1: full packets to many peers are lost. 0: not known.
 	Full int `json:"full,omitempty"`
-	// Pods has the DNS pods asked in its newest round, of those it reached before: true, it reached it.
+	// Pods are the DNS pods queried in the agent's newest round that it had reached before; true:
+	// it reached this one.
 	Pods map[netip.AddrPort]bool `json:"pods,omitempty"`
 	// Lossy is the share of connections with retransmits over the last 30 s, or of the newest if that is more, in
 	// percent, -1 when too few were made.
 	Lossy int `json:"lossy"`
 	// Reach is the share of its peers reached in its newest round, in percent; -1: it asks fewer than two.
 	Reach int `json:"reach"`
-	// Levels are those decided, by condition.
+	// Levels are the decided levels, by condition.
 	Levels map[probes.Condition]probes.Level `json:"levels,omitempty"`
 	// Maintenance: the agent's Node is under maintenance. Its report can prevent taints of other
 	// hosts, and never cause one.
 	Maintenance bool `json:"maintenance,omitempty"`
 }
 
-// AnswerVersion is the version of Answer that this agent writes. Others are not read.
+// AnswerVersion is the version of Answer that this agent writes. Other versions are not read.
 const AnswerVersion = 1
 
 // PaddingHeader asks for an answer as long as the request to /peer. Older agents ignore it.
 const PaddingHeader = "Padding"
 
-// LongestPadded is the most bytes of such a request and of its answer. Where packets hold more
-// (jumbo frames), these packets are not full. They still find most holes there, because such a path
-// mostly loses packets above the usual 1,500 bytes.
+// LongestPadded is the largest size of a padded request and of its answer, in bytes. Where packets
+// hold more (jumbo frames), these packets are not full. They still find most holes there, because
+// such a path mostly loses packets above the usual 1,500 bytes.
 const LongestPadded = 4000

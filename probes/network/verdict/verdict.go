@@ -1,5 +1,5 @@
-// Package verdict says what rounds of checks of the network mean. It is pure: it has no
-// clock and does no I/O, so that the agent, the simulation and tests use the same.
+// Package verdict evaluates rounds of network checks. It is pure: it has no clock and does no I/O,
+// so that the agent, the simulation and the tests use the same code.
 package verdict
 
 import (
@@ -15,11 +15,11 @@ type Verdict struct {
 	Observation probes.Observation
 	// Round is the newest.
 	Round Round
-	// Own is what this host answers its peers, but for the levels.
+	// Own is this host's answer to its peers, but for the levels.
 	Own Answer
 	// Ask names the Nodes whose Standings are needed now. It stays until Answered is called.
 	Ask []string
-	// Leases names the Nodes whose Leases are read with that, or alone, as they may be asked about later.
+	// Leases names the Nodes whose Leases are read with that, or alone for a later question.
 	Leases []string
 	// Measures are the quantities behind the Observation.
 	Measures []probes.Measure
