@@ -113,7 +113,7 @@ func (s *State) mayDegrade(t *turn, c *condition) bool {
 	if r.since.IsZero() {
 		r.since, r.round = t.now, t.in.Peers.Rounds
 	}
-	held, _ := s.brake(t, c)
+	held := s.brake(t, c)
 	if r.braked = ""; held != describe.HeldFleetBrake {
 		return held == ""
 	}
@@ -168,25 +168,24 @@ const heldUnheard describe.Hold = "Unheard"
 // either. So is a zone without room, where enough of its hosts are peers: autoscalers and volumes
 // know zones. This host counts as one of the fleet: otherwise the share of the tainted hosts would
 // be larger than that which brakes.
-func (s *State) brake(t *turn, c *condition) (describe.Hold, time.Time) {
+func (s *State) brake(t *turn, c *condition) describe.Hold {
 	limit, peers, share := t.policy.FleetBrake, t.in.Peers, t.in.Peers.Shares[c.name]
 	percent, isCautious := limit.Percent, t.now.Sub(s.ledger.policySince) < cautiousFor
 	if isCautious {
 		percent = percent * cautiousNum / cautiousDen
 	}
 	mayBeMany := peers.Known < 0 || peers.Known >= limit.MinPeers
-	heard := c.onset.since.Add(hearWithin)
 	switch {
 	case limit.Percent == 0:
-		return "", time.Time{}
+		return ""
 	case c.onset.braked != "" && share.Asked < limit.MinPeers && mayBeMany:
-		return describe.HeldFleetBrake, time.Time{} // whoever keeps the peers from answering must not end the brake
+		return describe.HeldFleetBrake // whoever keeps the peers from answering must not end the brake
 	case share.reaches(percent, limit.MinPeers), share.zone().reaches(percent, limit.MinPeers):
-		return describe.HeldFleetBrake, time.Time{}
-	case mayBeMany && isCautious && peers.Rounds < c.onset.round+roundsToHear && t.now.Before(heard):
-		return heldUnheard, heard
+		return describe.HeldFleetBrake
+	case mayBeMany && isCautious && peers.Rounds < c.onset.round+roundsToHear && t.now.Before(c.onset.since.Add(hearWithin)):
+		return heldUnheard
 	}
-	return "", time.Time{}
+	return ""
 }
 
 // clearsAt is when a condition will be OK if every sample is good from now on: it has

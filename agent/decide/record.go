@@ -237,7 +237,10 @@ func (s *State) record(owned []taints.Pair) Record {
 		Conditions: make(map[probes.Condition]RecordCondition, len(s.conditions)),
 	}
 	for i := range s.conditions {
-		r.Conditions[s.conditions[i].name] = s.conditions[i].recorded
+		c := &s.conditions[i]
+		entry := c.entry(s.boot) // with a loss since the revision: the taint is set again with this write
+		entry.summary = c.recorded.summary
+		r.Conditions[c.name] = entry
 	}
 	return r
 }
@@ -318,7 +321,8 @@ func (s *State) restore(t *turn) {
 				c.addReason(t.policy, reason)
 			}
 		}
-		if rule, found := t.policy.rule(c.name, probes.Critical); entry.Level == probes.Critical && !(found && slices.Contains(r.Owned, rule.Taint.Pair())) {
+		rule, found := t.policy.rule(c.name, probes.Critical)
+		if entry.Level == probes.Critical && (!found || !slices.Contains(r.Owned, rule.Taint.Pair())) {
 			c.debounce.Level = probes.Degraded // an eviction begins with a sample, an Event and a slot
 		}
 		for i, saved := range entry.disputes() {

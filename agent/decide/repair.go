@@ -99,8 +99,7 @@ func (s *State) repairDue(t *turn, c *condition) (time.Time, bool) {
 // isFaultBraked reports whether the fleet brake holds the condition: its fault is then hardly the
 // host's own.
 func (s *State) isFaultBraked(t *turn, c *condition) bool {
-	held, _ := s.brake(t, c)
-	return held != ""
+	return s.brake(t, c) != ""
 }
 
 // restoreRepair takes over what the Node says of a repair. The record alone makes the host need

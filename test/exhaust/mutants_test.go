@@ -76,7 +76,7 @@ func mutants() []mutant {
 		{"desired.go", `return isOurs || c.debounce.Level >= rule.Level`, `return isOurs || c.debounce.Level == rule.Level`},
 		{"record.go", `!c.recorded.remembers(c.entry(s.boot)) {`, `c.recorded.Level != c.debounce.Level {`},
 		{"losses.go", `case isBroken: // nobody disputes`, `case isBroken && d.manual: // nobody disputes`},
-		{"record.go", `entry.Level == probes.Critical && !(found`, `entry.Level == probes.Unknown && !(found`},
+		{"record.go", `entry.Level == probes.Critical && (!found`, `entry.Level == probes.Unknown && (!found`},
 		{"record.go", `s.eviction.at = past(r.EvictedAt)`, `_ = past(r.EvictedAt)`},
 		{"record.go", `c.budget = bucket{at(entry.TokensAt)}.within(t.policy.WriteBudget, t.now)`, `c.budget = bucket{}`},
 		{"record.go", `dispute{conceded: min(saved.Stage, acknowledged), lostAt: past(saved.LostAt)}`, `dispute{lostAt: past(saved.LostAt)}`},
