@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Override is what a file sets differently for some Nodes: it has the sections of a file, and
+// Override changes the configuration of some Nodes: it has the sections of a file, and
 // nodeSelector.
 type Override map[string]any
 

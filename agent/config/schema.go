@@ -82,7 +82,7 @@ func SameProbe(a, b Condition) bool {
 	return reflect.DeepEqual(of(a), of(b))
 }
 
-// Section is what a file says about one condition: a pointer to a struct that embeds Sampling.
+// Section is the part of a file for one condition: a pointer to a struct that embeds Sampling.
 type Section interface {
 	// Common returns what every section has.
 	Common() *Sampling

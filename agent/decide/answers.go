@@ -131,8 +131,7 @@ func (s *State) Shared(name probes.Condition) probes.Level {
 	return s.Requested(name)
 }
 
-// Requested is the level that a condition has, or would have but for the fleet
-// brake.
+// Requested is the level that a condition has, or would have without the fleet brake.
 func (s *State) Requested(name probes.Condition) probes.Level {
 	c := s.known(name)
 	if !c.onset.since.IsZero() {

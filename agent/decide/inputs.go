@@ -77,7 +77,7 @@ func (s Share) reaches(percent, minPeers int) bool {
 	return s.Asked >= minPeers && 100*(s.Bad+1) >= percent*(s.Asked+1)
 }
 
-// Inputs are what is new since the last Step.
+// Inputs are the news since the last Step.
 type Inputs struct {
 	Observations []probes.Observation
 	// Node is the newest version seen, which nothing changes between Steps; nil while there is
@@ -91,7 +91,7 @@ type Inputs struct {
 	Written bool
 	// Refresh: the heartbeat of our conditions is due.
 	Refresh bool
-	// Slot is what is known of this Node's eviction slot.
+	// Slot is the state of this Node's eviction slot.
 	Slot Slot
 	// Peers are the answers of the agents on other Nodes.
 	Peers Peers

@@ -337,10 +337,10 @@ func (d Debouncer) decayed(c Debounce, now time.Time) float64 {
 	return d.Penalty * math.Exp2(-elapsed.Seconds()/c.PenaltyHalfLife.Seconds())
 }
 
-// ClearAfter is how long every sample must be good before the condition is OK:
-// min(MaxClearAfter, ClearAfter·2^P), P being the penalty as it was before the
-// last set added to it. A first set, or a set after a long quiet time, therefore
-// clears after ClearAfter. A set that follows closely upon others clears later.
+// ClearAfter is how long every sample must be good before the condition is OK: min(MaxClearAfter,
+// ClearAfter·2^P), P being the penalty as it was before the last set added to it. A first set, or a
+// set after a long quiet time, therefore clears after ClearAfter. A set that closely follows
+// earlier ones clears later.
 func (d Debouncer) ClearAfter(c Debounce) time.Duration {
 	p := max(0, d.Penalty-1)
 	// Compared as floats: the product may be beyond any Duration.

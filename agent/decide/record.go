@@ -341,8 +341,8 @@ func (r *Record) KeepFails() string {
 	return describe.KeepFails(r.Keep.Lost)
 }
 
-// ReadRecord reads what a Node's record, and its condition while the fleet brake holds it, say to
-// people. The error says why it cannot be read; an absent record is empty.
+// ReadRecord reads a Node's record to show it, with the message of a condition that the fleet brake
+// holds. The error says why it cannot be read; an absent record is empty.
 func ReadRecord(node *taints.Node) (Record, error) {
 	r, err := parseRecord(node.Annotations[taints.RecordAnnotation])
 	if err != nil {

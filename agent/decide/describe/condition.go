@@ -52,7 +52,7 @@ type Condition struct {
 	// Clears is when the condition becomes OK if all samples until then are good; zero: the newest
 	// sample was not good.
 	Clears time.Time
-	// Good is what a good sample needs; empty: the probe does not say.
+	// Good is the value that a good sample needs, as a text; empty: the probe does not say.
 	Good string
 	// ClearAfter is how long every sample must be good.
 	ClearAfter time.Duration

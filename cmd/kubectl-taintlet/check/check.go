@@ -24,7 +24,7 @@ const (
 	OK      status.Severity = "OK"
 	Warning                 = status.Warning // works, but not as well as it could
 	Failed                  = status.Failure
-	Skipped status.Severity = "Skipped" // nobody can tell, for the reason given
+	Skipped status.Severity = "Skipped" // it could not be checked, for the reason given
 )
 
 // Line is the answer of one check: a Finding, or that there is none.
