@@ -17,7 +17,7 @@ type Desired struct {
 	// Conditions are ours; none means that nodes/status is not written. Times
 	// are added as they are written, but for a lastTransitionTime that is given.
 	Conditions []NodeCondition
-	// Gone are types of taintlet's conditions that must not be on the Node.
+	// Gone are types of our conditions that must not be on the Node.
 	Gone []string
 }
 

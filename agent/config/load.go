@@ -21,8 +21,8 @@ func (s Schema) Load(path string) (*Config, error) {
 	return s.Reloader(path, "")()
 }
 
-// Reloader returns a function that loads a file again and again, and returns news: a configuration
-// with another hash than before, or another error. Without news it returns neither.
+// Reloader returns a function that loads a file again at each call. It returns a configuration with
+// another hash than before, or another error, and else neither.
 func (s Schema) Reloader(path, hash string) func() (*Config, error) {
 	return func() (cfg *Config, err error) {
 		data, err := readFile(path)

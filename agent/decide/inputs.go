@@ -77,7 +77,7 @@ func (s Share) reaches(percent, minPeers int) bool {
 	return s.Asked >= minPeers && 100*(s.Bad+1) >= percent*(s.Asked+1)
 }
 
-// Inputs are the news since the last Step.
+// Inputs are the changes since the last Step.
 type Inputs struct {
 	Observations []probes.Observation
 	// Node is the newest version seen, which nothing changes between Steps; nil while there is

@@ -30,7 +30,7 @@ func (w *conditionWrites) follow(in Inputs) {
 	w.refresh = w.refresh || in.Refresh
 }
 
-// of returns what was told by the Node condition of a type; nil: nothing yet.
+// of returns the last report of the Node condition of a type; nil: there is none yet.
 func (w *conditionWrites) of(kind string) *report {
 	for i := range w.told {
 		if w.told[i].Type == kind {
