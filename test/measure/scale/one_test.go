@@ -43,12 +43,12 @@ func TestThereIsNoSecondImplementation(t *testing.T) {
 // The scripted probe of the network asks the API server as often as the real one.
 func TestTheAPIServerIsAskedAsOften(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../probes/network/run.go")
+	text, err := os.ReadFile("../../../probes/network/probe.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := fmt.Sprintf("apiEvery = %d * time.Second", int(apiEvery.Seconds()))
 	if !strings.Contains(string(text), want) {
-		t.Errorf("probes/network/run.go has no %q", want)
+		t.Errorf("probes/network/probe.go has no %q", want)
 	}
 }
