@@ -14,6 +14,9 @@ var (
 	functionPattern = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w*)\(`)
 	// namedPattern finds the tests that a page names, as `TestX/subtest` or [TestX](x_test.go).
 	namedPattern = regexp.MustCompile("[`\\[]((?:Test|Fuzz)[A-Z][\\w/-]*)[`\\]](?:\\(([^)]+)\\))?")
+	// pagePattern finds the pages that a test names as a string, scriptPattern the commands of a page.
+	pagePattern   = regexp.MustCompile(`"((?:[a-z-]+/)?[\w-]+\.md)"`)
+	scriptPattern = regexp.MustCompile("(?s)```sh\n(.*?)```")
 )
 
 // Each test that a page names is there, and where a link leads to it in that file. So nobody
@@ -48,17 +51,17 @@ func TestNamedTestsExist(t *testing.T) {
 // The commands of each page are run by a test, which takes them from the page. Those of
 // CONTRIBUTING.md are steps of CI.
 func TestCommandsOfPagesAreRun(t *testing.T) {
-	runBy := map[string]string{}
+	isRun := map[string]bool{}
 	for _, file := range filesOf(t, "_test.go") {
-		for _, match := range regexp.MustCompile(`"((?:[a-z-]+/)?[\w-]+\.md)"`).FindAllStringSubmatch(readText(t, file), -1) {
-			if strings.Contains(readText(t, file), "bed.Scripts(") {
-				runBy[match[1]] = file
+		if text := readText(t, file); strings.Contains(text, "bed.Scripts(") {
+			for _, match := range pagePattern.FindAllStringSubmatch(text, -1) {
+				isRun[match[1]] = true
 			}
 		}
 	}
 	ci, count := readText(t, "../.ci/run"), 0
 	for _, page := range filesOf(t, ".md") {
-		for _, script := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(readText(t, page), -1) {
+		for _, script := range scriptPattern.FindAllStringSubmatch(readText(t, page), -1) {
 			count++
 			if page = strings.TrimPrefix(page, "../"); page == "CONTRIBUTING.md" {
 				for line := range strings.Lines(script[1]) {
@@ -66,7 +69,7 @@ func TestCommandsOfPagesAreRun(t *testing.T) {
 						t.Errorf("CI does not run %q of %s", command, page)
 					}
 				}
-			} else if runBy[page] == "" {
+			} else if !isRun[page] {
 				t.Errorf("no test runs the commands of %s:\n%s", page, script[1])
 			}
 		}

@@ -34,8 +34,8 @@ func (s *State) refusesCritical(t *turn, c *condition) (describe.Hold, time.Time
 	return "", time.Time{}
 }
 
-// refusesTaint is the same for the taint of a level that is decided. What keeps a new Degraded from
-// being decided is the fleet brake alone.
+// refusesTaint is the same for the taint of a level that is decided. Only the fleet brake keeps a
+// new Degraded from being decided.
 func (s *State) refusesTaint(t *turn, c *condition, d DesiredTaint) (describe.Hold, time.Time) {
 	adds := !t.in.Node.Has(d.Pair)
 	switch yields := c.disputeOf(d.Level).holds(); {

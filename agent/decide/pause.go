@@ -90,8 +90,8 @@ func (s *State) followPause(t *turn) {
 	s.notifyPause(t, before, next, resumes, forgiven)
 }
 
-// pause is what stops additions: for each condition, and the type of the Node condition by which
-// the Node is under maintenance; empty: nothing.
+// pause is what stops additions: the Hold of each condition, and the type of the Node condition by
+// which the Node is under maintenance. Empty values stop nothing.
 type pause struct {
 	stops       []describe.Hold
 	maintenance string

@@ -40,8 +40,9 @@ func (f *Fleet) SetDecided(levels map[probes.Condition]probes.Level, isMaintaine
 	f.own.Levels, f.own.Maintenance, f.maintenance = levels, isMaintained, types
 }
 
-// SetNode takes in the own Node: its zone, which chooses peers from the next list on, and from the first
-// version whether the host suspected itself: only the agent before this one knew that peers were reached.
+// SetNode takes in the own Node. Its zone chooses peers from the next list on. Its first version
+// says whether the host suspected itself, because only the agent before this one knew that peers
+// were reached.
 func (f *Fleet) SetNode(own *taints.Node, isFirst bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

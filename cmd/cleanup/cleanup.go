@@ -157,8 +157,8 @@ const (
 )
 
 // await waits until no agent can write: a running agent would set the removed taints again, and
-// count the removal as a contest. Agents that are not ending are an error after the wait. An account
-// that may not list pods is told so.
+// count the removal as a contest. Agents that are not ending are an error after the wait. If the account
+// may not list pods, it prints that.
 func (o *options) await(ctx context.Context) error {
 	isTold := false
 	for begin := time.Now(); ; {
@@ -185,8 +185,8 @@ func (o *options) await(ctx context.Context) error {
 	}
 }
 
-// running returns the pods with an agent that can write, of the named Nodes. One that goesOn is not
-// about to end.
+// running returns the pods with an agent that can write, of the named Nodes. goesOn: one of them is
+// not about to end.
 func (o *options) running(pods []corev1.Pod, now time.Time) (names []string, goesOn bool) {
 	for i := range pods {
 		pod := &pods[i]
@@ -235,9 +235,12 @@ func (o *options) cleanUp(ctx context.Context) error {
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return err
 	}
-	done := map[bool]string{true: "dry run: %d of %d nodes would be cleaned up\n", false: "%d of %d nodes cleaned up\n"}[o.dryRun]
-	fmt.Fprintf(o.out, done, len(nodes), seen)
-	if o.dryRun || len(nodes) == 0 || o.what != ofAll && !o.isBlind {
+	if o.dryRun {
+		_, err = fmt.Fprintf(o.out, "dry run: %d of %d nodes would be cleaned up\n", len(nodes), seen)
+		return err
+	}
+	fmt.Fprintf(o.out, "%d of %d nodes cleaned up\n", len(nodes), seen)
+	if len(nodes) == 0 || o.what != ofAll && !o.isBlind {
 		return nil
 	}
 	if !pace.Sleep(ctx, cleanupPause) {

@@ -152,7 +152,7 @@ func CheckNodeName(from, name string) error {
 	return nil
 }
 
-// NodeNames refuses arguments of which one is no name of a Node.
+// NodeNames refuses arguments that cannot be names of Nodes.
 func NodeNames(_ *cobra.Command, args []string) error {
 	for _, name := range args {
 		if err := CheckNodeName("node", name); err != nil {

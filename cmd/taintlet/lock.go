@@ -32,7 +32,7 @@ func lockName(node string, cluster *rest.Config) (string, error) {
 // lockAskedEvery is the time between two tries for a lock.
 const lockAskedEvery = 250 * time.Millisecond
 
-// otherRuns says why an agent waits. The record on the Node has the name of the one that runs.
+// otherRuns says why an agent waits. The record on the Node names the running agent.
 const otherRuns = "another agent, or a process that holds its lock, runs for this Node; this one waits until it ends"
 
 // lock returns when this agent has the lock of its Node, or nil when the context ends. The lock is

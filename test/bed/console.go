@@ -55,20 +55,25 @@ func (k *Console) Run(script string) string {
 	return string(out)
 }
 
-// Scripts returns the scripts of a page of the documentation, in its order: its
-// blocks of sh. The page is a path below the repository's root.
+// Scripts returns the scripts of a page of the documentation, in its order. The page is a path below
+// the repository's root.
 func Scripts(t *testing.T, page string) []string {
+	t.Helper()
+	return Blocks(t, page, "sh")
+}
+
+// Blocks returns the blocks of a page in a language, such as yaml, in its order.
+func Blocks(t *testing.T, page, language string) (blocks []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../..", page))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var scripts []string
-	for _, match := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-		scripts = append(scripts, match[1])
+	for _, match := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		blocks = append(blocks, match[1])
 	}
-	if len(scripts) == 0 {
-		t.Fatalf("%s has no script", page)
+	if len(blocks) == 0 {
+		t.Fatalf("%s has no block of %s", page, language)
 	}
-	return scripts
+	return blocks
 }

@@ -176,12 +176,7 @@ func runsPages(t *testing.T, k *bed.Console) {
 // upgradesWithARecipe runs the command of the cookbook with its first recipe.
 func upgradesWithARecipe(t *testing.T, k *bed.Console) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/cookbook.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, recipe, _ := strings.Cut(string(page), "```yaml\n")
-	recipe, _, _ = strings.Cut(recipe, "```")
+	recipe := bed.Blocks(t, "docs/cookbook.md", "yaml")[0]
 	if err := os.WriteFile(filepath.Join(k.Dir, "recipe.yaml"), []byte(recipe), 0o600); err != nil {
 		t.Fatal(err)
 	}

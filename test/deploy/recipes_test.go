@@ -3,7 +3,6 @@ package deploy
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -17,16 +16,11 @@ import (
 // policies do not let it set.
 func TestRecipes(t *testing.T) {
 	for _, page := range []string{"cookbook.md", "first-week.md"} {
-		text, err := os.ReadFile("../../docs/" + page)
-		if err != nil {
-			t.Fatal(err)
+		recipes := bed.Blocks(t, "docs/"+page, "yaml")
+		if len(recipes) < 3 {
+			t.Errorf("%s: %d recipes", page, len(recipes))
 		}
-		blocks := strings.Split(string(text), "```yaml\n")[1:]
-		if len(blocks) < 3 {
-			t.Errorf("%s: %d recipes", page, len(blocks))
-		}
-		for i, block := range blocks {
-			recipe, _, _ := strings.Cut(block, "```")
+		for i, recipe := range recipes {
 			values, err := yaml.YAMLToJSONStrict([]byte(recipe))
 			if err != nil {
 				t.Fatalf("%s: %v in\n%s", page, err, recipe)
