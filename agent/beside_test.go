@@ -100,7 +100,7 @@ func TestSignOfLifeShortensThePause(t *testing.T) {
 			}
 			b.setRefuse(nil)
 			b.write(func(*taints.Node) {})
-			time.Sleep(1300 * time.Millisecond)
+			time.Sleep(2300 * time.Millisecond)
 			if !b.has(corev1.TaintNodePIDPressure) {
 				t.Error("the writer sleeps on although the watch shows that the API server is back")
 			}

@@ -85,12 +85,18 @@ func TestLateTextWithoutACulprit(t *testing.T) {
 	s.after(100*time.Millisecond, o)
 	s.after(100*time.Millisecond, o)
 	written = nil
-	o.Message, o.Culprit = "available 1 GiB; not known who took it", probes.Culprit{IsTold: true}
+	o.Message, o.Culprit = "available 1 GiB, threshold 2 GiB; stalled 20 %, threshold 15 %; not known who took it", probes.Culprit{IsTold: true}
 	for range 10 {
 		s.after(time.Second, o)
 	}
 	if len(written) != 1 || !strings.Contains(written[0], "not known who took it") {
 		t.Errorf("written: %q", written)
+	}
+	o = sample(probes.MemoryPressure, "near")
+	written = nil
+	s.after(2*time.Minute, o)
+	if len(written) == 0 || !strings.Contains(written[0], ": available 1 GiB; not known who took it; clears") {
+		t.Errorf("while it recovers: %q", written)
 	}
 }
 

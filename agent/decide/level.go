@@ -84,10 +84,11 @@ func (s *State) lacksProof(c *condition, o probes.Observation) bool {
 }
 
 // learnCause keeps the sample that may set the condition. Once it is set, a later sample replaces
-// it if it names the culprit that the first one did not know, or if it is worse.
+// it if it names the culprit that the first one did not know, or says that there is none, or if it
+// is worse.
 func (c *condition) learnCause(o probes.Observation) {
 	isCause := c.debounce.Level <= probes.OK && classOf(o) >= bad
-	isLate := c.decisive.Level > probes.OK && c.decisive.Culprit.Kind == "" && o.Culprit.Kind != ""
+	isLate := c.decisive.Level > probes.OK && c.decisive.Culprit.Kind == "" && (o.Culprit.Kind != "" || o.Culprit.IsTold && !c.decisive.Culprit.IsTold)
 	isWorse := c.debounce.Level > probes.OK && classOf(o) >= bad && o.Severity > c.decisive.Severity
 	if isCause || (isLate && o.Level == c.decisive.Level || isWorse) && o.Reason == c.decisive.Reason {
 		c.decisive = o

@@ -107,7 +107,30 @@ func (s *source) reads() int {
 	return len(s.lists)
 }
 
-func newFleet(s *source) *Fleet {
+// withoutLists is a source whose lists get no answer.
+type withoutLists struct{ *source }
+
+func (withoutLists) ListSlices(ctx context.Context, _, _ string) ([]metav1.PartialObjectMetadata, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// The endpoints of the API server are known soon after the start, also where the other lists take
+// all the time that a reading has.
+func TestEndpointsOfTheAPIServerAreReadFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{agents: 3}
+		f := newFleet(withoutLists{s})
+		runFor(t, f, func() {
+			time.Sleep(time.Second)
+			if len(s.endpoints) != 3 {
+				t.Errorf("the endpoints are %v", s.endpoints)
+			}
+		})
+	})
+}
+
+func newFleet(s Source) *Fleet {
 	return New(Options{
 		Node: "node-0", HostIP: netip.MustParseAddr("198.51.100.0"), Listen: netip.MustParseAddrPort("[::]:4808"),
 		Namespace: "taintlet-system", Service: "taintlet", APIServer: "10.0.0.1:443", Source: s, Log: slog.New(slog.DiscardHandler),

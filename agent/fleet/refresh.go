@@ -62,15 +62,16 @@ func (f *Fleet) read(ctx context.Context, these string, ask func(context.Context
 	return err
 }
 
-// refresh reads everything. The caller holds reading.
+// refresh reads everything within one deadline, first the endpoints of the API server: they are the
+// only way to it when the default route is lost. The caller holds reading.
 func (f *Fleet) refresh(ctx context.Context) error {
-	var err error
+	err := f.tried(apiServerList, f.refreshAPIServer(ctx))
 	known := f.Status()
 	isTurn := time.Since(f.readAt) >= refreshEvery*time.Duration(turnsBetween(f.agents.count))-refreshEvery/2
 	if f.hasPeers() && (isTurn || known.Known < enough || known.Answered < known.Known) {
-		err = f.refreshPeers(ctx)
+		err = errors.Join(err, f.refreshPeers(ctx))
 	}
-	return errors.Join(err, f.readDNS(ctx), f.tried(apiServerList, f.refreshAPIServer(ctx)))
+	return errors.Join(err, f.readDNS(ctx))
 }
 
 // tried keeps whether a list could be read, for metrics, and returns its error.

@@ -56,7 +56,7 @@ func (w *writer) run(ctx context.Context) error {
 			}
 			if errors.Is(err, errCrowded) { // the watch shows the taints meanwhile
 				j.base, j.waited = node, true
-				j, ok = w.pause(ctx, j, pace.UpTo(w.crowd()))
+				j, ok = w.pause(ctx, j, err, pace.UpTo(w.crowd()))
 				continue
 			}
 			isSilent = isSilence(err)
@@ -71,7 +71,7 @@ func (w *writer) run(ctx context.Context) error {
 			case w.results <- Result{j.sequence, node, err, isRestored(j.base, node)}:
 			}
 			pause := tries.after(*j, err, w.crowd()) - time.Since(begin)
-			j, ok = w.pause(ctx, w.next(*j, node, err), max(joinWithin, pause))
+			j, ok = w.pause(ctx, w.next(*j, node, err), err, max(joinWithin, pause))
 		}
 		if !ok {
 			return ctx.Err()
@@ -149,24 +149,30 @@ func (t *tries) after(j job, err error, crowd time.Duration) time.Duration {
 const (
 	// soonest and latest are when a job is tried again after a sign of life of the API server, in
 	// addition to the time of the crowd. Urgent jobs come first, spread over the fleet, and all
-	// other jobs after them.
+	// other jobs after them. soonest is also the least time from a try to the next for such a sign:
+	// on a Node that others write all the time there is always one.
 	soonest = time.Second
 	latest  = 15 * time.Second
 )
 
 // pause waits before the next try and returns the job to try then: the failed one, if any, or a
-// newer one. A sign of life of the API server, or a job that is more urgent than the failed one,
-// shortens the pause.
-func (w *writer) pause(ctx context.Context, j *job, pause time.Duration) (*job, bool) {
+// newer one. A job that is more urgent than the failed one shortens the pause, and so does a sign of
+// life of the API server, unless err is a refusal: the API server would say the same again.
+func (w *writer) pause(ctx context.Context, j *job, err error, pause time.Duration) (*job, bool) {
+	alive := w.alive
+	if pace.IsRefusal(err) {
+		alive = nil
+	}
 	select {
-	case <-w.alive: // from before the try
+	case <-alive: // from before the try
 	default:
 	}
-	end := time.Now().Add(pause)
+	begin := time.Now()
+	end := begin.Add(pause)
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
-	hurry := func(within time.Duration) {
-		if sooner := time.Now().Add(pace.UpTo(within)); sooner.Before(end) {
+	hurry := func(least, within time.Duration) {
+		if sooner := time.Now().Add(max(0, least) + pace.UpTo(within)); sooner.Before(end) {
 			end = sooner
 			timer.Reset(time.Until(end))
 		}
@@ -183,14 +189,15 @@ func (w *writer) pause(ctx context.Context, j *job, pause time.Duration) (*job, 
 				continue
 			}
 			if j != nil && newer.isUrgent() && !j.isUrgent() {
-				hurry(soonest)
+				hurry(0, soonest)
 			}
 			j = &newer
-		case <-w.alive:
+		case <-alive:
+			left := soonest - time.Since(begin)
 			if j != nil && j.isUrgent() {
-				hurry(soonest + w.crowd())
+				hurry(left, soonest+w.crowd())
 			} else if j != nil {
-				hurry(latest + w.crowd())
+				hurry(left, latest+w.crowd())
 			}
 		}
 	}

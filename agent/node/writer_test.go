@@ -62,6 +62,52 @@ func TestCrowdComesBackInTurn(t *testing.T) {
 	}
 }
 
+// refusing is an API server that refuses all writes.
+type refusing struct {
+	Memory
+	err   error
+	tries int
+}
+
+func (r *refusing) Apply(_ context.Context, base *taints.Node, _ taints.Desired) (*taints.Node, error) {
+	r.tries++
+	return base, r.err
+}
+
+// A Node that others write all the time shows signs of life all the time. They do not make the
+// writer try without end what is refused.
+func TestABusyNodeIsNotWrittenSooner(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		most int // tries in a minute
+	}{
+		"the API server has too much to do": {apierrors.NewServiceUnavailable("overloaded"), 60},
+		"a webhook refuses":                 {apierrors.NewForbidden(corev1.Resource("nodes"), "node-0", errors.New("no")), 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := &refusing{err: c.err}
+				o := NewOutbox(api, nil, time.Now, func() time.Duration { return 0 }, slog.New(slog.DiscardHandler))
+				o.Results = make(chan Result, 1000)
+				o.writer.results = o.Results
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go func() { _ = o.Run(ctx) }() // its error is that of the context
+				o.Put(&taints.Node{}, desired(corev1.TaintNodeMemoryPressure))
+				for begin := time.Now(); time.Since(begin) < time.Minute; {
+					time.Sleep(50 * time.Millisecond)
+					o.SignOfLife()
+				}
+				cancel()
+				synctest.Wait()
+				if api.tries < 5 || api.tries > c.most {
+					t.Errorf("%d tries in a minute, want 5 to %d", api.tries, c.most)
+				}
+			})
+		})
+	}
+}
+
 // slowly is an API server that takes its time for taints, and says when conditions came.
 type slowly struct {
 	Memory

@@ -81,11 +81,7 @@ func (c Condition) Node(kind string, now time.Time) taints.NodeCondition {
 		shown.Status = taints.ConditionTrue
 		since := c.since(now)
 		if !c.IsBad && c.SetFor != "" {
-			cause, rest, _ := strings.Cut(c.SetBy, ", threshold") // which the value has
-			if _, culprit, found := strings.Cut(rest, ";"); found {
-				cause += ";" + culprit
-			}
-			shown.Reason, since = c.SetFor, strings.TrimSpace("bad "+since)+": "+cause
+			shown.Reason, since = c.SetFor, strings.TrimSpace("bad "+since)+": "+c.cause()
 		}
 		shown.Message = join(c.Newest.Message, cmp.Or(c.held(now), c.KeepFails, c.Removals.text(now), since), c.clears(now))
 	case c.Braked != "":
@@ -110,6 +106,17 @@ func (c Condition) Node(kind string, now time.Time) taints.NodeCondition {
 		shown.Message += "; taintlet's record does not fit beside the Node's other annotations, so a restart would forget its taints and damping"
 	}
 	return shown
+}
+
+// cause is the value for which the condition was set, without its threshold, which the newest value
+// has, and the last clause of that sample, which names the culprit.
+func (c Condition) cause() string {
+	clauses := strings.Split(c.SetBy, "; ")
+	value, _, _ := strings.Cut(clauses[0], ", threshold")
+	if last := len(clauses) - 1; last > 0 {
+		return value + "; " + clauses[last]
+	}
+	return value
 }
 
 // join makes one text of the parts that say something.
