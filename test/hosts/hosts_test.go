@@ -94,7 +94,7 @@ func TestIncidents(t *testing.T) {
 
 func start(t *testing.T, release hosts.Release) *hosts.Host {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute) // the disk may have to be built
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // the disk may have to be built, after those of other machines
 	defer cancel()
 	h, err := hosts.Start(ctx, os.Stderr, release, "../../deploy", settings)
 	if err != nil {
