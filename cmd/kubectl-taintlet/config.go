@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
@@ -101,7 +100,7 @@ func (o *configOptions) read(ctx context.Context, nodes []string) (heading strin
 		return name + inForceOn(node, cfg.Hash), cfg, nil
 	}
 	all, agents := 0, map[string]int{}
-	err = client.EachNode(ctx, metav1.ListOptions{}, func(node *taints.Node) { all++; agents[configOf(node)]++ })
+	err = client.EachNode(ctx, nil, "", func(node *taints.Node) { all++; agents[configOf(node)]++ })
 	return fmt.Sprintf("%s, in force on %d of %s", name, agents[cfg.Hash], terminal.Count(all-agents[""], "Node")), cfg, err
 }
 

@@ -106,17 +106,15 @@ func foretell(ctx context.Context, cfg *config.Config, client *installation.Clie
 			all, byNode[node.Name] = append(all, e), append(byNode[node.Name], e)
 		}
 	}
-	var selectors []string
-	if len(names) == 0 {
-		selectors, err = []string{""}, client.EachNode(ctx, metav1.ListOptions{}, add)
+	selectors := []string{""}
+	if len(names) > 0 {
+		selectors = nil
 	}
 	for _, name := range names {
-		node, err := client.Node(ctx, name) // one that does not exist would have no pods
-		if err != nil {
-			return nil, err
-		}
-		add(node)
 		selectors = append(selectors, "spec.nodeName="+name)
+	}
+	if err = client.EachNode(ctx, names, "", add); err != nil { // a Node that does not exist would have no pods
+		return nil, err
 	}
 	for _, selector := range selectors {
 		err = errors.Join(err, installation.Each(ctx, client.CoreV1().Pods("").List, metav1.ListOptions{FieldSelector: selector}, func(pod *corev1.Pod) {

@@ -44,6 +44,8 @@ type Client struct {
 	Dynamic dynamic.Interface
 	// Metadata is for the names of objects.
 	Metadata metadata.Interface
+	// granted is the namespace whose agents have all permissions that they need; empty: none is known.
+	granted string
 	// ahead is how far the API server's clock is ahead of this machine's, in nanoseconds.
 	ahead *atomic.Int64
 }
@@ -74,7 +76,7 @@ func NewClient(config *rest.Config) (*Client, error) {
 		return nil, fmt.Errorf("API client: %w", err)
 	}
 	names, err := metadata.NewForConfig(config)
-	return &Client{typed, untyped, names, ahead}, err
+	return &Client{Clientset: typed, Dynamic: untyped, Metadata: names, ahead: ahead}, err
 }
 
 // Connect returns a Client of the cluster that the flags mean.
@@ -96,7 +98,7 @@ func CompleteNodes(cluster *command.Cluster) cobra.CompletionFunc {
 		defer cancel()
 		client, err := Connect(cluster)
 		if err == nil {
-			err = client.EachNode(ctx, metav1.ListOptions{}, func(node *taints.Node) {
+			err = client.EachNode(ctx, nil, "", func(node *taints.Node) {
 				if strings.HasPrefix(node.Name, typed) && !slices.Contains(args, node.Name) {
 					names = append(names, terminal.Clean(node.Name, 2*validation.DNS1123SubdomainMaxLength))
 				}
@@ -167,11 +169,21 @@ func List[T, L runtime.Object](ctx context.Context, list func(context.Context, m
 	return all, err
 }
 
-// EachNode calls do with each Node that the options choose.
-func (c *Client) EachNode(ctx context.Context, options metav1.ListOptions, do func(*taints.Node)) error {
-	err := Each(ctx, c.CoreV1().Nodes().List, options, func(node *corev1.Node) { do(apiserver.NodeOf(node)) })
-	if err != nil {
-		return fmt.Errorf("list nodes: %w", err)
+// EachNode calls do with each named Node, or without names with each that the selector of labels
+// chooses; an empty one: all.
+func (c *Client) EachNode(ctx context.Context, names []string, selector string, do func(*taints.Node)) error {
+	if len(names) == 0 {
+		err := Each(ctx, c.CoreV1().Nodes().List, metav1.ListOptions{LabelSelector: selector}, func(node *corev1.Node) { do(apiserver.NodeOf(node)) })
+		if err != nil {
+			return fmt.Errorf("list nodes: %w", err)
+		}
+	}
+	for _, name := range names {
+		node, err := c.Node(ctx, name)
+		if err != nil {
+			return err
+		}
+		do(node)
 	}
 	return nil
 }

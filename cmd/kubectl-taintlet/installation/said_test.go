@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,5 +68,36 @@ func TestPodsOfOtherNamespaces(t *testing.T) {
 			t.Errorf("%t: %v, %d pods and %d others", mayAll, err, len(i.Pods), len(i.Others))
 		}
 		server.Close()
+	}
+}
+
+// While a watch refreshes, the permissions of the agents are asked until all are granted.
+func TestPermissionsAreAskedUntilGranted(t *testing.T) {
+	asked, isGranted := 0, false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if !strings.HasSuffix(r.URL.Path, "/subjectaccessreviews") {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound"}`))
+			return
+		}
+		asked++
+		_, _ = fmt.Fprintf(w, `{"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "status": {"allowed": %t}}`, isGranted)
+	}))
+	defer server.Close()
+	client, err := NewClient(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := needed("ns", "kube-system")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round, want := range []int{len(all), len(all), 0} {
+		isGranted, asked = round > 0, 0
+		i, err := client.Read(t.Context(), "ns")
+		if err != nil || asked != want || (len(i.MayNot) == 0) != isGranted {
+			t.Errorf("round %d: %d questions, want %d; %q, %v", round, asked, want, i.MayNot, err)
+		}
 	}
 }

@@ -175,13 +175,14 @@ type Fleet struct {
 	InUse  *config.Config
 	Policy *decide.Policy
 
-	o     Options
-	nodes map[string]Node
+	o        Options
+	policies map[*config.Config]*decide.Policy // of InUse and its overrides
+	nodes    map[string]Node
 }
 
 // NewFleet returns a Fleet without Nodes.
 func NewFleet(o Options) *Fleet {
-	return &Fleet{o: o, Policy: config.Default().Policy(), nodes: map[string]Node{}}
+	return &Fleet{o: o, Policy: config.Default().Policy(), policies: map[*config.Config]*decide.Policy{}, nodes: map[string]Node{}}
 }
 
 // Read reads the installation, and the Nodes, which have the conditions of the configuration. It
@@ -194,26 +195,15 @@ func (f *Fleet) Read(ctx context.Context, client *installation.Client, also func
 		}
 		f.SetInstallation(i)
 	}
-	add := func(node *taints.Node) {
+	return client.EachNode(ctx, f.o.Nodes, f.o.Selector, func(node *taints.Node) {
 		f.Add(node)
 		also(node)
-	}
-	if len(f.o.Nodes) == 0 {
-		return client.EachNode(ctx, metav1.ListOptions{LabelSelector: f.o.Selector}, add)
-	}
-	for _, name := range f.o.Nodes {
-		node, err := client.Node(ctx, name)
-		if err != nil {
-			return err
-		}
-		add(node)
-	}
-	return nil
+	})
 }
 
 // Add takes in a Node as it is now.
 func (f *Fleet) Add(node *taints.Node) {
-	n := read(node, f.Policy)
+	n := read(node, f.policyOf(node))
 	if len(f.o.Nodes) == 0 { // what is not shown does not stay in memory
 		n.Conditions, n.ForeignTaints, n.ForeignConditions = slices.DeleteFunc(n.Conditions, Condition.isHealthy), nil, nil
 		if len(n.Conditions) == 0 {
@@ -221,6 +211,18 @@ func (f *Fleet) Add(node *taints.Node) {
 		}
 	}
 	f.nodes[strings.Clone(node.Name)] = n
+}
+
+// policyOf is the policy of a Node, which an override may change.
+func (f *Fleet) policyOf(node *taints.Node) *decide.Policy {
+	if f.InUse == nil {
+		return f.Policy
+	}
+	own := f.InUse.For(node.Labels)
+	if f.policies[own] == nil {
+		f.policies[own] = own.Policy()
+	}
+	return f.policies[own]
 }
 
 // Report describes the state of the Fleet at that time.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -149,6 +150,27 @@ func TestConditionsOfOthersAreShown(t *testing.T) {
 	}
 	if slices.ContainsFunc(report.Findings, func(f Finding) bool { return f.Code == PauseMistyped }) {
 		t.Errorf("%+v", report.Findings)
+	}
+}
+
+// The rules of a Node's override say to which condition a taint belongs.
+func TestTaintsOfAnOverrideAreShown(t *testing.T) {
+	node := owning(t, taints.Taint{Key: "example.com/tired", Effect: taints.NoSchedule})
+	node.Labels = map[string]string{"pool": "a"}
+	for i := range node.Conditions {
+		if c := &node.Conditions[i]; c.Type == "HostPIDPressure" {
+			c.Status = taints.ConditionTrue // so that the key alone does not tell
+		}
+	}
+	for selector, want := range map[string]string{"a": "example.com/tired:NoSchedule (direct)", "b": ""} {
+		fleet := NewFleet(Options{})
+		fleet.SetInstallation(&installation.Installation{Config: new("apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\noverrides:\n" +
+			"- nodeSelector: {pool: " + selector + "}\n  rules: [{condition: MemoryPressure, level: Degraded, taint: {key: example.com/tired, effect: NoSchedule}}]\n")})
+		fleet.Add(node)
+		n := fleet.Report(recordedAt(recorded(t))).Nodes[0]
+		if got := joined(n.Conditions[0].Taints); n.Conditions[0].Name != "MemoryPressure" || got != want {
+			t.Errorf("pool %s: %s has %q, others are %v", selector, n.Conditions[0].Name, got, n.Others)
+		}
 	}
 }
 
