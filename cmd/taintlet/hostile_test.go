@@ -13,6 +13,5 @@ func TestHostileObjectsInEveryVerb(t *testing.T) {
 	fixtures.CheckHostile(t, newProgram().Commands(), map[string][]string{
 		"cleanup": {"cleanup all --dry-run", "cleanup stale --dry-run", "cleanup node node-1 --dry-run", "cleanup node node-1"},
 		"once":    nil, // asks nobody
-		"version": nil,
 	}, func(args []string, stdout, stderr io.Writer) { run(args, stdout, stderr) })
 }

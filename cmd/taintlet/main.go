@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -27,19 +26,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 // is a file with a function that returns it, and a line here.
 func newProgram() *cobra.Command {
 	program := agentProgram()
-	program.AddCommand(onceVerb(), cleanup.Verb("taintlet", defaultNodeName, nil), versionVerb())
+	program.AddCommand(onceVerb(), cleanup.Verb("taintlet", defaultNodeName, nil))
 	return program
-}
-
-func versionVerb() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
-		Example: "  # Which version is this?\n  taintlet version",
-		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(c.OutOrStdout(), "taintlet", command.Version())
-			return err
-		},
-	}
 }
 
 // The functions below declare flags that several verbs share. The default of

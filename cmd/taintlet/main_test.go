@@ -35,7 +35,7 @@ func TestExitCodes(t *testing.T) {
 		code           int
 		stdout, stderr string // parts of it
 	}{
-		{[]string{"version"}, 0, "taintlet ", ""},
+		{[]string{"--version"}, 0, "taintlet version ", ""},
 		{[]string{"cleanup", "all"}, 1, "", "no cluster is configured"},
 		{[]string{"cleanup", "all", "--context=missing"}, 1, "", `context "missing" does not exist`},
 		{[]string{"once", "--config=/nonexistent"}, 2, "", "/nonexistent"},

@@ -231,7 +231,7 @@ func checkRuns(t *testing.T, b *builder, id string, entrypoint []string) {
 	run := func(argument string) (string, error) {
 		return b.buildah(t.Context(), slices.Concat([]string{"run", "--isolation=chroot", container, "--"}, entrypoint, []string{argument})...)
 	}
-	if out, err := run("version"); err != nil || out != "taintlet "+version+"\n" {
+	if out, err := run("--version"); err != nil || out != "taintlet version "+version+"\n" {
 		t.Errorf("version: %q (%v), want %s", out, err, version)
 	}
 	out, err := run("once")
