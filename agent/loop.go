@@ -74,7 +74,7 @@ func newLoop(a *Agent, start sampling.StartWorker) *loop {
 		deciderPolicy: a.Config.Policy(),
 
 		warned:      map[probes.Condition]bool{},
-		levelEvents: newLevelEvents(),
+		levelEvents: &levelEvents{last: map[probes.Condition]time.Time{}, waiting: map[probes.Condition]levelEvent{}},
 		watch:       node.NewWatch(a.Client),
 		policy:      node.NewPolicyLookup(a.Client, a.Log),
 		fleet:       cmp.Or(a.Fleet, fleet.Alone()),

@@ -52,7 +52,7 @@ func (l *loop) tellLevel(n decide.Notice, before []decide.DesiredTaint) {
 		l.outbox.Announce(e.reason, e.message+"; pods that do not tolerate it are deleted now; this cannot be undone", l.Now())
 		return
 	}
-	l.levelEvents.add(n.Condition, e)
+	l.levelEvents.waiting[n.Condition] = e
 }
 
 // taintsOf says which taints a condition has at its level, behind the prefix.
@@ -107,13 +107,6 @@ type levelEvents struct {
 
 // levelEvent is an Event about the level of a condition.
 type levelEvent struct{ kind, reason, message string }
-
-func newLevelEvents() *levelEvents {
-	return &levelEvents{last: map[probes.Condition]time.Time{}, waiting: map[probes.Condition]levelEvent{}}
-}
-
-// add has an Event wait for its turn.
-func (e *levelEvents) add(c probes.Condition, event levelEvent) { e.waiting[c] = event }
 
 // wrote notes that an Event about the level was written. An Event that waits is out of date.
 func (e *levelEvents) wrote(c probes.Condition, now time.Time) {

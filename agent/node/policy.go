@@ -75,7 +75,9 @@ func (p *PolicyLookup) lookUp(ctx context.Context, withVersion bool) (answer Pol
 	tries := pace.NewRetry()
 	for {
 		begin := time.Now()
-		answer, err := p.lookUpOnce(ctx, withVersion)
+		asking, cancel := context.WithTimeout(ctx, requestTimeout)
+		answer.IsPresent, answer.Version, err = p.client.KeepPolicy(asking, withVersion)
+		cancel()
 		if err == nil {
 			return answer, nil
 		}
@@ -88,11 +90,4 @@ func (p *PolicyLookup) lookUp(ctx context.Context, withVersion bool) (answer Pol
 			return PolicyAnswer{}, ctx.Err()
 		}
 	}
-}
-
-func (p *PolicyLookup) lookUpOnce(ctx context.Context, withVersion bool) (answer PolicyAnswer, err error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	answer.IsPresent, answer.Version, err = p.client.KeepPolicy(ctx, withVersion)
-	return answer, err
 }

@@ -63,11 +63,9 @@ type Installation struct {
 	Policies map[string]*admissionv1.ValidatingAdmissionPolicy
 	Bindings map[string]*admissionv1.ValidatingAdmissionPolicyBinding
 	Slots    []*coordinationv1.Lease
-	// Events are those of agents that refused a configuration.
+	// Events are those about Nodes whose agents refused a configuration, about pods whose probes
+	// failed, and about the DaemonSet, whose controller was not allowed to create pods.
 	Events []*corev1.Event
-	// PodEvents are those of kubelets about probes of agents that failed, and Refused those
-	// of the controller of the DaemonSet about pods that it was not allowed to create.
-	PodEvents, Refused []*corev1.Event
 	// MayNot are the permissions that the agents' account lacks, of those that the manifests
 	// grant it.
 	MayNot []string
@@ -206,17 +204,13 @@ func (c *Client) readSlots(ctx context.Context, i *Installation) (err error) {
 }
 
 func (c *Client) readEvents(ctx context.Context, i *Installation) (err error) {
-	for _, events := range []struct {
-		of               *[]*corev1.Event
-		namespace, which string
-	}{
-		{&i.Events, metav1.NamespaceDefault, "involvedObject.kind=Node,reason=ConfigurationRefused,source=" + Account},
-		{&i.PodEvents, i.Namespace, "involvedObject.kind=Pod,reason=Unhealthy"},
-		{&i.Refused, i.Namespace, "involvedObject.kind=DaemonSet,reason=FailedCreate"},
+	for _, events := range []struct{ namespace, which string }{
+		{metav1.NamespaceDefault, "involvedObject.kind=Node,reason=ConfigurationRefused,source=" + Account},
+		{i.Namespace, "involvedObject.kind=Pod,reason=Unhealthy"},
+		{i.Namespace, "involvedObject.kind=DaemonSet,reason=FailedCreate"},
 	} {
-		if err == nil {
-			*events.of, err = List[*corev1.Event](ctx, c.CoreV1().Events(events.namespace).List, metav1.ListOptions{FieldSelector: events.which})
-		}
+		found, failed := List[*corev1.Event](ctx, c.CoreV1().Events(events.namespace).List, metav1.ListOptions{FieldSelector: events.which})
+		i.Events, err = append(i.Events, found...), errors.Join(err, failed)
 	}
 	return err
 }

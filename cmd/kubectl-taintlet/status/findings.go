@@ -288,7 +288,7 @@ func (f *facts) noDaemonSet() {
 func (f *facts) missing(byNode map[string][]*corev1.Pod) {
 	i := f.installation
 	describe := commandOn("kubectl --namespace=%s describe daemonset "+installation.Account, i.Namespace)
-	refused, before := f.newestMessage(i.Refused, installation.Account), len(f.found)
+	refused, before := f.newestMessage("DaemonSet", installation.Account), len(f.found)
 	for _, n := range f.nodes {
 		if len(byNode[n.Name]) == 0 {
 			f.fail(AgentMissing, n.Name, describe, "no agent's pod is on this Node%s%s", f.lastSign(n.Name), refused)
@@ -329,8 +329,10 @@ func (f *facts) pod(pod *corev1.Pod) {
 	waiting, ended := container.State.Waiting, cmp.Or(container.State.Terminated, container.LastTerminationState.Terminated)
 	code, end, command := AgentRestarted, "", describe
 	if ended != nil {
-		code, end = endOf(*ended, ago(f.now, ended.FinishedAt.Time))
-		command = previous
+		end, command = fmt.Sprintf("ended %s with exit code %d", ago(f.now, ended.FinishedAt.Time), ended.ExitCode), previous
+		if ended.Reason == "OOMKilled" {
+			code, end = AgentOutOfMemory, "ended "+ago(f.now, ended.FinishedAt.Time)+" out of memory (OOMKilled)"
+		}
 	}
 	count := terminal.Count(int(container.RestartCount), "restart")
 	switch isRunning := waiting == nil && container.State.Terminated == nil; {
@@ -343,19 +345,11 @@ func (f *facts) pod(pod *corev1.Pod) {
 		}
 		f.fail(code, node, command, "the agent in the pod %s %s; %s%s", pod.Name, end, count, f.lastSign(node))
 	case !isReady: // the agent says why, or else the kubelet
-		why := cmp.Or(reasonOf(i.Said[pod.Name], ""), f.newestMessage(i.PodEvents, pod.Name))
+		why := cmp.Or(reasonOf(i.Said[pod.Name], ""), f.newestMessage("Pod", pod.Name))
 		f.fail(AgentNotReady, node, logs, "the pod %s is not ready%s%s%s", pod.Name, forSince(f.now, since), why, f.lastSign(node))
 	case ended != nil && f.now.Sub(ended.FinishedAt.Time) < recently:
 		f.warn(code, node, command, "the agent %s and runs again: %s", end, count)
 	}
-}
-
-// endOf says how and when a container ended.
-func endOf(e corev1.ContainerStateTerminated, when string) (code Code, text string) {
-	if e.Reason == "OOMKilled" {
-		return AgentOutOfMemory, "ended " + when + " out of memory (OOMKilled)"
-	}
-	return AgentRestarted, fmt.Sprintf("ended %s with exit code %d", when, e.ExitCode)
 }
 
 func reasonOf(reason, message string) string {
@@ -366,11 +360,11 @@ func reasonOf(reason, message string) string {
 	return ": " + text
 }
 
-// newestMessage is what the newest of some Events about an object says.
-func (f *facts) newestMessage(all []*corev1.Event, name string) string {
+// newestMessage is what the newest Event about an object says.
+func (f *facts) newestMessage(kind, name string) string {
 	newest := &corev1.Event{}
-	for _, e := range all {
-		if e.InvolvedObject.Name == name && f.now.Sub(installation.At(e)) < recently && !installation.At(e).Before(installation.At(newest)) {
+	for _, e := range f.installation.Events {
+		if e.InvolvedObject.Kind == kind && e.InvolvedObject.Name == name && f.now.Sub(installation.At(e)) < recently && !installation.At(e).Before(installation.At(newest)) {
 			newest = e
 		}
 	}
@@ -451,7 +445,7 @@ func (f *facts) refused() {
 	i := f.installation
 	newest := config.HashOf([]byte(*cmp.Or(i.Config, new(""))))
 	for _, n := range f.nodes {
-		if said := f.newestMessage(i.Events, n.Name); said != "" && n.Config != newest {
+		if said := f.newestMessage("Node", n.Name); said != "" && n.Config != newest {
 			f.fail(ConfigurationRefused, n.Name, EventsOf(n.Name), "%s", strings.TrimPrefix(said, ": "))
 		}
 	}

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"regexp"
@@ -47,10 +48,11 @@ func TestHealthyInstallation(t *testing.T) {
 	}
 }
 
-// event is one of taintlet's about a Node, so long ago.
-func event(node, reason, message string, before time.Duration) *corev1.Event {
+// event is one about a Node, a pod or the DaemonSet, so long ago.
+func event(about, reason, message string, before time.Duration) *corev1.Event {
 	e := &corev1.Event{Reason: reason, Message: message, LastTimestamp: metav1.NewTime(now.Add(-before))}
-	e.InvolvedObject.Kind, e.InvolvedObject.Name = "Node", node
+	kind := map[string]string{"FailedCreate": "DaemonSet", "Unhealthy": "Pod"}[reason]
+	e.InvolvedObject.Kind, e.InvolvedObject.Name = cmp.Or(kind, "Node"), about
 	return e
 }
 
@@ -109,7 +111,7 @@ func agentFaults() []fault {
 		{AgentMissing, "", `1 of 3 Nodes have no agent's pod: Error creating: pods "taintlet-" is forbidden: violates PodSecurity "baseline:latest"$`, `describe daemonset taintlet$`,
 			func(w *world) {
 				w.i.DaemonSets[0].Status.DesiredNumberScheduled = 3
-				w.i.Refused = append(w.i.Refused, event("taintlet", "FailedCreate", `Error creating: pods "taintlet-" is forbidden: violates PodSecurity "baseline:latest"`, time.Minute))
+				w.i.Events = append(w.i.Events, event("taintlet", "FailedCreate", `Error creating: pods "taintlet-" is forbidden: violates PodSecurity "baseline:latest"`, time.Minute))
 			}},
 		{AgentNotStarted, "n2", `^the pod taintlet-bbbbb, made 2 d ago, has not started: 0/2 nodes are available: Insufficient memory`, `describe pod taintlet-bbbbb$`,
 			func(w *world) {
@@ -141,7 +143,7 @@ func agentFaults() []fault {
 			func(w *world) {
 				notReady(w.pod, 12*time.Second)
 				failed := event("taintlet-bbbbb", "Unhealthy", "Readiness probe failed: context deadline exceeded", time.Second)
-				w.i.PodEvents = append(w.i.PodEvents, failed)
+				w.i.Events = append(w.i.Events, failed)
 			}},
 		{AgentSilent, "n2", `the agent is silent; the agent last wrote`, logs, func(w *world) { w.nodes[1].isSilent = true }},
 		{SeveralAgents, "n1", `2 agents' pods are on this Node, and one writes it: /taintlet-aaaaa, monitoring/taintlet-ccccc`, `^kubectl get pods --all-namespaces --field-selector=spec.nodeName=n1 --selector=app.kubernetes.io/name=taintlet$`,
