@@ -21,12 +21,6 @@ type Desired struct {
 	Gone []string
 }
 
-// WithoutConditions is the part that is written to the Node itself, and not to its status.
-func (d Desired) WithoutConditions() Desired {
-	d.Conditions, d.Gone = nil, nil
-	return d
-}
-
 // Differs reports whether the node lacks any of the desired taints or
 // annotations, and returns the taints that it should carry.
 func (d Desired) Differs(node *Node) (next []Taint, differs bool) {

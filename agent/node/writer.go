@@ -249,7 +249,9 @@ func (w *writer) write(ctx context.Context, j job) (*taints.Node, error) {
 		return w.client.Apply(ctx, j.base, j.desired)
 	}
 	begin := time.Now()
-	node, err := w.client.Apply(ctx, j.base, j.desired.WithoutConditions())
+	first := j.desired
+	first.Conditions, first.Gone = nil, nil
+	node, err := w.client.Apply(ctx, j.base, first)
 	switch {
 	case err != nil:
 		return node, err

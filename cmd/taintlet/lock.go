@@ -62,11 +62,11 @@ func (o *options) serveWaiting(ctx context.Context, log *slog.Logger) (stop func
 	if o.listen == "" {
 		return func() {}
 	}
-	waiting, err := serve.Wait(ctx, o.listen, otherRuns, log)
+	at, stop, err := serve.Wait(ctx, o.listen, otherRuns, log)
 	if err != nil {
 		log.Warn("the port is not served while this agent waits", "error", err)
 		return func() {}
 	}
-	log.Info("this agent waits", "listen", waiting.Address.String())
-	return waiting.Stop
+	log.Info("this agent waits", "listen", at.String())
+	return stop
 }

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -206,18 +207,10 @@ func (s *Slots) take(ctx context.Context, lease *coordinationv1.Lease) error {
 	return nil
 }
 
-func holderOf(lease *coordinationv1.Lease) string {
-	if lease.Spec.HolderIdentity == nil {
-		return ""
-	}
-	return *lease.Spec.HolderIdentity
-}
+func holderOf(lease *coordinationv1.Lease) string { return *cmp.Or(lease.Spec.HolderIdentity, new("")) }
 
 func renewedAt(lease *coordinationv1.Lease) time.Time {
-	if lease.Spec.RenewTime == nil {
-		return time.Time{}
-	}
-	return lease.Spec.RenewTime.Time
+	return cmp.Or(lease.Spec.RenewTime, &metav1.MicroTime{}).Time
 }
 
 func (s *Slots) get(ctx context.Context, name string) (*coordinationv1.Lease, error) {

@@ -34,15 +34,16 @@ func withMessages(messages ...string) Report {
 func TestPodNames(t *testing.T) {
 	t.Parallel()
 	var asked []string
-	pod := func(name, uid, hash string) (p metav1.PartialObjectMetadata) {
+	pod := func(name, uid, hash string) *metav1.PartialObjectMetadata {
+		p := &metav1.PartialObjectMetadata{}
 		p.Namespace, p.Name, p.UID, p.Annotations = "shop", name, types.UID(uid), map[string]string{configAnnotation: hash}
 		return p
 	}
 	message := "low; pod " + someUID + " (java) took 3 GiB; the largest is pod " + otherUID + " (x) with 4 GiB, then pod " + staticUID
 	r := withMessages(message, "fine", message)
-	r.namePods(func(node string) ([]metav1.PartialObjectMetadata, error) {
+	r.namePods(func(node string) ([]*metav1.PartialObjectMetadata, error) {
 		asked = append(asked, node)
-		return []metav1.PartialObjectMetadata{pod("cart-0", someUID, ""), pod("etcd", "", staticUID), pod("forged", "", "")}, nil
+		return []*metav1.PartialObjectMetadata{pod("cart-0", someUID, ""), pod("etcd", "", staticUID), pod("forged", "", "")}, nil
 	})
 	if want := "low; pod shop/cart-0 (java) took 3 GiB; the largest is pod " + otherUID + " (x) with 4 GiB, then pod shop/etcd"; r.Nodes[2].Conditions[1].Message != want {
 		t.Errorf("%q", r.Nodes[2].Conditions[1].Message)
@@ -67,7 +68,7 @@ func TestPodNamesThatCannotBeRead(t *testing.T) {
 	} {
 		asked, why := 0, ""
 		r := withMessages(slices.Repeat([]string{"pod " + someUID + " (java) took 3 GiB"}, 200)...)
-		r.namePods(func(string) ([]metav1.PartialObjectMetadata, error) {
+		r.namePods(func(string) ([]*metav1.PartialObjectMetadata, error) {
 			asked++
 			return nil, test.err
 		})

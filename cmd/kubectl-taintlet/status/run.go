@@ -182,7 +182,12 @@ func (o Options) read(ctx context.Context, client *installation.Client) (r Repor
 		return r, false, err
 	}
 	r = fleet.Report(client.Now())
-	r.namePods(func(node string) ([]metav1.PartialObjectMetadata, error) { return podsOfNode(ctx, client, node) })
+	r.namePods(func(node string) ([]*metav1.PartialObjectMetadata, error) {
+		ctx, cancel := context.WithTimeout(ctx, listTimeout)
+		defer cancel()
+		list := client.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).List // without their specs
+		return installation.List[*metav1.PartialObjectMetadata](ctx, list, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	})
 	return r, fleet.IsWell(r), nil
 }
 
@@ -278,7 +283,7 @@ const (
 // namePods gives the pods in messages their names, with one request for each Node that has such a
 // message. list returns the pods of a Node. A static pod is known by the hash that stands in the
 // name of its control group. After the first failure nothing more is asked.
-func (r *Report) namePods(list func(node string) ([]metav1.PartialObjectMetadata, error)) {
+func (r *Report) namePods(list func(node string) ([]*metav1.PartialObjectMetadata, error)) {
 	lookups := 0
 	for _, n := range r.Nodes {
 		namesPod := func(c Condition) bool { return len(consumers.PodsIn(c.Message)) > 0 }
@@ -292,8 +297,7 @@ func (r *Report) namePods(list func(node string) ([]metav1.PartialObjectMetadata
 			return
 		}
 		names := map[string]string{}
-		for i := range pods {
-			p := &pods[i]
+		for _, p := range pods {
 			names[cmp.Or(p.Annotations[configAnnotation], string(p.UID))] = terminal.Clean(p.Namespace+"/"+p.Name, 2*maxName)
 		}
 		for i := range n.Conditions {
@@ -303,15 +307,4 @@ func (r *Report) namePods(list func(node string) ([]metav1.PartialObjectMetadata
 			}
 		}
 	}
-}
-
-// podsOfNode lists the pods of a Node without their specs.
-func podsOfNode(ctx context.Context, client *installation.Client, node string) ([]metav1.PartialObjectMetadata, error) {
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
-	defer cancel()
-	list, err := client.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
-	if err != nil {
-		return nil, err
-	}
-	return list.Items, nil
 }
