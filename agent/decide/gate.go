@@ -279,7 +279,7 @@ func (s *State) requestSlot(t *turn) SlotRequest {
 func (s *State) notifyWaiting(t *turn) {
 	waits := t.Slot == SlotRequested && t.in.Slot == SlotNone
 	if waits && !s.eviction.waits {
-		t.notify(Notice{Kind: EvictionWaits, Message: describe.SlotMissing()})
+		t.notify(Notice{Kind: EvictionWaits, Message: describe.SlotMissing})
 	}
 	s.eviction.waits = waits
 }

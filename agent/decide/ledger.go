@@ -253,7 +253,7 @@ func (s *State) leaveToNewerRelease(t *turn) {
 		s.conditions[i].onset, s.conditions[i].fault = onset{}, fault{}
 	}
 	s.repairEndedAt = time.Time{}
-	t.notify(Notice{Kind: RecordRefused, Reason: "NewerRecord", Message: describe.RecordNewer()})
+	t.notify(Notice{Kind: RecordRefused, Reason: "NewerRecord", Message: describe.RecordNewer})
 }
 
 // observeNode takes in a version of the Node: whether it is a new object, and which decision has

@@ -269,23 +269,20 @@ func (c *Client) KeepPolicy(ctx context.Context, withVersion bool) (isPresent bo
 // Kubernetes 1.34 and 1.35 serve v1beta1 at most. Where an API server does not serve a
 // kind, its 404 names no object: 1.34.4 answers with a Status, others with a text.
 func (c *Client) keepObject(ctx context.Context, resource string) (version string, err error) {
-	version, err = c.keepObjectIn(ctx, "v1", resource)
-	var answer apierrors.APIStatus
-	if apierrors.IsNotFound(err) && errors.As(err, &answer) && (answer.Status().Details == nil || answer.Status().Details.Name == "") {
-		version, err = c.keepObjectIn(ctx, "v1beta1", resource)
+	for _, apiVersion := range []string{"v1", "v1beta1"} {
+		object := &metav1.PartialObjectMetadata{}
+		err := c.read(ctx, "get", resource+".admissionregistration.k8s.io", taints.KeepPolicyName, object, func(get *rest.Request) {
+			get.AbsPath("/apis/admissionregistration.k8s.io", apiVersion, resource, taints.KeepPolicyName)
+		})
+		if !apierrors.IsNotFound(err) {
+			return object.ResourceVersion, err
+		}
+		var answer apierrors.APIStatus
+		if errors.As(err, &answer) && answer.Status().Details != nil && answer.Status().Details.Name != "" {
+			break
+		}
 	}
-	if apierrors.IsNotFound(err) {
-		return "", nil
-	}
-	return version, err
-}
-
-func (c *Client) keepObjectIn(ctx context.Context, apiVersion, resource string) (version string, err error) {
-	object := &metav1.PartialObjectMetadata{}
-	err = c.read(ctx, "get", resource+".admissionregistration.k8s.io", taints.KeepPolicyName, object, func(get *rest.Request) {
-		get.AbsPath("/apis/admissionregistration.k8s.io", apiVersion, resource, taints.KeepPolicyName)
-	})
-	return object.ResourceVersion, err
+	return "", nil
 }
 
 // read decodes the JSON answer of a request. verb, resource and name describe the request in

@@ -22,6 +22,13 @@ func Contested(by string, lost taints.Taint) string {
 	return fmt.Sprintf("%s removed %s twice within a minute; taintlet does not set it again until the condition has been OK. To keep taints off for longer, set the annotation %s on the Node. To have them set again now, set the annotation and remove it", somebody(by), lost.String(), taints.PausedAnnotation)
 }
 
+const (
+	// SlotMissing says that an eviction waits.
+	SlotMissing = "a condition is critical, but all eviction slots are taken or missing; no pod is evicted"
+	// RecordNewer says that the Node is left alone.
+	RecordNewer = "the record on the Node was written by a newer release of taintlet; this agent does not change the Node"
+)
+
 // KeepFailing says in a condition that the admission policy fails. KeepFails is the long form, for
 // which a condition lacks the room.
 const KeepFailing = "a stand-in is used, because the policy " + taints.KeepPolicyName + " fails"
@@ -95,11 +102,6 @@ func StartupStays(key string, since time.Duration, waits []string) string {
 	return fmt.Sprintf("the start-up taint %s has been on the Node for %s and stays until every condition is OK; it waits for %s", key, durationText(since), strings.Join(waits, "; "))
 }
 
-// SlotMissing says that an eviction waits.
-func SlotMissing() string {
-	return "a condition is critical, but all eviction slots are taken or missing; no pod is evicted"
-}
-
 // Paused says for which conditions a pause begins. unreadable is a value of the
 // annotation that is not known.
 func Paused(conditions, unreadable string) string {
@@ -136,11 +138,6 @@ func Resumed(isForgiven, isMaintenance bool) string {
 // RecordReadable says that this agent is active again.
 func RecordReadable(own string) string {
 	return "the record on the Node is no longer from a newer release; this agent, " + own + ", is active on this Node again"
-}
-
-// RecordNewer says that the Node is left alone.
-func RecordNewer() string {
-	return "the record on the Node was written by a newer release of taintlet; this agent does not change the Node"
 }
 
 // RecordUnreadable says what follows from a record that cannot be read.
