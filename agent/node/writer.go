@@ -193,12 +193,14 @@ func (w *writer) pause(ctx context.Context, j *job, err error, pause time.Durati
 			}
 			j = &newer
 		case <-alive:
-			left := soonest - time.Since(begin)
-			if j != nil && j.isUrgent() {
-				hurry(left, soonest+w.crowd())
-			} else if j != nil {
-				hurry(left, latest+w.crowd())
+			if j == nil {
+				continue
 			}
+			within := latest
+			if j.isUrgent() {
+				within = soonest
+			}
+			hurry(soonest-time.Since(begin), within+w.crowd())
 		}
 	}
 }
