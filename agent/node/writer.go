@@ -157,10 +157,11 @@ const (
 
 // pause waits before the next try and returns the job to try then: the failed one, if any, or a
 // newer one. A job that is more urgent than the failed one shortens the pause, and so does a sign of
-// life of the API server, unless err is a refusal: the API server would say the same again.
+// life of the API server, unless err is a refusal: the API server would say the same again, but of a
+// Node that did not exist.
 func (w *writer) pause(ctx context.Context, j *job, err error, pause time.Duration) (*job, bool) {
 	alive := w.alive
-	if pace.IsRefusal(err) {
+	if pace.IsRefusal(err) && !apierrors.IsNotFound(err) {
 		alive = nil
 	}
 	select {
