@@ -155,15 +155,20 @@ const (
 	latest  = 15 * time.Second
 )
 
-// pause waits before the next try and returns the job to try then: the failed one, if any, or a
-// newer one. A job that is more urgent than the failed one shortens the pause, and so does a sign of
-// life of the API server, unless err is a refusal: the API server would say the same again, but of a
-// Node that did not exist.
-func (w *writer) pause(ctx context.Context, j *job, err error, pause time.Duration) (*job, bool) {
-	alive := w.alive
+// signsAfter has the signs of life that shorten the pause after an error. What was refused would be
+// refused again, but for a Node that did not exist.
+func (w *writer) signsAfter(err error) <-chan struct{} {
 	if pace.IsRefusal(err) && !apierrors.IsNotFound(err) {
-		alive = nil
+		return nil
 	}
+	return w.alive
+}
+
+// pause waits before the next try and returns the job to try then: the failed one, if any, or a
+// newer one. A sign of life of the API server, or a job that is more urgent than the failed one,
+// shortens the pause.
+func (w *writer) pause(ctx context.Context, j *job, err error, pause time.Duration) (*job, bool) {
+	alive := w.signsAfter(err)
 	select {
 	case <-alive: // from before the try
 	default:
