@@ -174,8 +174,17 @@ func judge(t *testing.T, h *hosts.Host, began time.Time, w want) (words string, 
 	if w.taint != "" {
 		after = wait(t, h, began, "the Node has "+w.taint, hasTaint(w.taint)).At.Sub(began)
 	}
+	var said []string
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s said:\n%s", w.condition, strings.Join(said, "\n"))
+		}
+	}()
 	told := wait(t, h, began, fmt.Sprintf("%s is bad for %v with %q", w.condition, w.reasons, w.words), func(node *corev1.Node) bool {
 		condition := cluster.Condition(node, w.condition)
+		if condition != nil && !slices.Contains(said, condition.Message) {
+			said = append(said, condition.Message)
+		}
 		return condition != nil && (condition.Status == corev1.ConditionTrue) == (w.taint != "") && slices.Contains(w.reasons, condition.Reason) &&
 			!slices.ContainsFunc(w.words, func(part string) bool { return !strings.Contains(condition.Message, part) })
 	})
