@@ -231,7 +231,7 @@ func waitEvent(ctx context.Context, h *hosts.Host, since time.Time, w want) erro
 const (
 	// changes prints the lines of the agent's log about levels, and crashes those that Go's runtime
 	// wrote, which are not of the agent's form.
-	changes = `cat /var/log/pods/taintlet-system*/*/*.log | grep 'msg="condition changed"'`
+	changes = `cat $(ls -v /var/log/pods/taintlet-system*/*/*.log) | grep 'msg="condition changed"'` // 10.log comes after 9.log
 	crashes = `cat /var/log/pods/taintlet-system*/*/*.log | grep -E ' F (panic|fatal error|runtime): ' || true`
 )
 
