@@ -225,8 +225,8 @@ func incidents() []incident {
 			want: memoryOf("sharer.service"), lasts: 40 * time.Second, kubelet: corev1.NodeMemoryPressure, end: "systemctl stop sharer",
 		},
 		{
-			// After it no culprit is looked for in some minutes: reading 2,000 processes of an emulated
-			// machine takes seconds, and the agent reads for 1 % of the time.
+			// It comes after the incidents that have to name who took memory: the agent reads processes for 1 %
+			// of the time, and 2,000 of them are slow to read on an emulated machine.
 			name: "a unit without TasksMax forks", start: "sysctl -q kernel.pid_max=2500; " + unit("forks", forkUntilRefused, ""),
 			want: want{
 				condition: "HostPIDPressure", taint: pidTaint, reasons: []string{"PIDsLow", "PIDsExhausted"},
