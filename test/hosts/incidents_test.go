@@ -225,6 +225,10 @@ func incidents() []incident {
 			want: memoryOf("sharer.service"), lasts: 40 * time.Second, kubelet: corev1.NodeMemoryPressure, end: "systemctl stop sharer",
 		},
 		{
+			name: "a pod takes memory", do: takeMemory,
+			want: memoryOf("pod "), lasts: 40 * time.Second, kubelet: corev1.NodeMemoryPressure, undo: giveMemory,
+		},
+		{
 			// It comes after the incidents that have to name who took memory: the agent reads processes for 1 %
 			// of the time, and 2,000 of them are slow to read on an emulated machine.
 			name: "a unit without TasksMax forks", start: "sysctl -q kernel.pid_max=2500; " + unit("forks", forkUntilRefused, ""),
@@ -236,10 +240,6 @@ func incidents() []incident {
 			// containerd then kills the agent, which runs on until then.
 			restarts: true,
 			lasts:    40 * time.Second, kubelet: corev1.NodePIDPressure, kill: "forks", end: "sysctl -q kernel.pid_max=4194304",
-		},
-		{
-			name: "a pod takes memory", do: takeMemory,
-			want: memoryOf("pod "), lasts: 40 * time.Second, kubelet: corev1.NodeMemoryPressure, undo: giveMemory,
 		},
 		{
 			name: "the OOM killer takes the agent while a unit holds the memory", start: unit("hog", holdMemory, "75"),
