@@ -155,8 +155,8 @@ const (
 	latest  = 15 * time.Second
 )
 
-// signsAfter has the signs of life that shorten the pause after an error. What was refused would be
-// refused again, but for a Node that did not exist.
+// signsAfter returns the signs of life that shorten the pause after an error. A refusal has none:
+// the API server would refuse the same again. But a Node that did not exist may exist now.
 func (w *writer) signsAfter(err error) <-chan struct{} {
 	if pace.IsRefusal(err) && !apierrors.IsNotFound(err) {
 		return nil

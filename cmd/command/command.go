@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -190,6 +191,14 @@ func (f *Cluster) Add(flags *pflag.FlagSet) {
 		flag.Usage, flag.Hidden = cmp.Or(shown[flag.Name], flag.Usage), shown[flag.Name] == ""
 	})
 	flags.AddFlagSet(connection)
+}
+
+// Within returns a context for a verb that waits no longer than that; 0: there is no limit.
+func Within(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
+	if most == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, most)
 }
 
 // ErrNoCluster is returned where nothing says which cluster is meant.

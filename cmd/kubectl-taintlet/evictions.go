@@ -106,12 +106,9 @@ func foretell(ctx context.Context, cfg *config.Config, client *installation.Clie
 			all, byNode[node.Name] = append(all, e), append(byNode[node.Name], e)
 		}
 	}
-	selectors := []string{""}
-	if len(names) > 0 {
-		selectors = nil
-	}
-	for _, name := range names {
-		selectors = append(selectors, "spec.nodeName="+name)
+	selectors := make([]string, max(1, len(names))) // without names one that chooses all pods
+	for i, name := range names {
+		selectors[i] = "spec.nodeName=" + name
 	}
 	if err = client.EachNode(ctx, names, "", add); err != nil { // a Node that does not exist would have no pods
 		return nil, err

@@ -109,11 +109,11 @@ func (s *Slots) findOwn(ctx context.Context, count int) (held bool, err error) {
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return false, err
-		case holderOf(lease) == s.client.name:
+		case HolderOf(lease) == s.client.name:
 			if err := s.take(ctx, lease); !isOvertaken(err) {
 				return err == nil, err
 			}
-		case holderOf(lease) == "" && !s.foundFree:
+		case HolderOf(lease) == "" && !s.foundFree:
 			s.next, s.foundFree = at, true
 		}
 	}
@@ -126,7 +126,7 @@ func isOvertaken(err error) bool { return apierrors.IsConflict(err) || apierrors
 // isFree reports whether nobody else holds the slot, or its holder is known not
 // to evict any more.
 func (s *Slots) isFree(ctx context.Context, lease *coordinationv1.Lease, cooldown time.Duration, evicts func(taints.Pair) bool) (bool, error) {
-	holder := holderOf(lease)
+	holder := HolderOf(lease)
 	if holder == "" || holder == s.client.name {
 		return true, nil
 	}
@@ -163,7 +163,7 @@ func (s *Slots) Renew(ctx context.Context) (held bool, err error) {
 	for range conflictTries {
 		var lease *coordinationv1.Lease
 		lease, err = s.get(ctx, s.held)
-		if apierrors.IsNotFound(err) || err == nil && holderOf(lease) != s.client.name {
+		if apierrors.IsNotFound(err) || err == nil && HolderOf(lease) != s.client.name {
 			return false, nil
 		}
 		if err == nil {
@@ -179,7 +179,7 @@ func (s *Slots) Renew(ctx context.Context) (held bool, err error) {
 // Release gives the slot back.
 func (s *Slots) Release(ctx context.Context) error {
 	lease, err := s.get(ctx, s.held)
-	if apierrors.IsNotFound(err) || err == nil && holderOf(lease) != s.client.name {
+	if apierrors.IsNotFound(err) || err == nil && HolderOf(lease) != s.client.name {
 		return nil
 	}
 	if err != nil {
@@ -207,7 +207,8 @@ func (s *Slots) take(ctx context.Context, lease *coordinationv1.Lease) error {
 	return nil
 }
 
-func holderOf(lease *coordinationv1.Lease) string { return *cmp.Or(lease.Spec.HolderIdentity, new("")) }
+// HolderOf returns the name of the Node that has a slot; empty: none has.
+func HolderOf(lease *coordinationv1.Lease) string { return *cmp.Or(lease.Spec.HolderIdentity, new("")) }
 
 func renewedAt(lease *coordinationv1.Lease) time.Time {
 	return cmp.Or(lease.Spec.RenewTime, &metav1.MicroTime{}).Time

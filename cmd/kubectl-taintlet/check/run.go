@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -66,7 +65,7 @@ Exit code 3: a check failed. Exit code 1: the API server does not answer or refu
 				return err
 			}
 			o.Namespace, o.Out, o.Err, o.Version = cluster.Namespace, c.OutOrStdout(), c.ErrOrStderr(), command.Version()
-			ctx, cancel := context.WithTimeout(c.Context(), cmp.Or(timeout, math.MaxInt64))
+			ctx, cancel := command.Within(c.Context(), timeout)
 			defer cancel()
 			isWell, err := Run(ctx, o)
 			if err == nil && !isWell {

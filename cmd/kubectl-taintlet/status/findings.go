@@ -329,9 +329,10 @@ func (f *facts) pod(pod *corev1.Pod) {
 	waiting, ended := container.State.Waiting, cmp.Or(container.State.Terminated, container.LastTerminationState.Terminated)
 	code, end, command := AgentRestarted, "", describe
 	if ended != nil {
-		end, command = fmt.Sprintf("ended %s with exit code %d", ago(f.now, ended.FinishedAt.Time), ended.ExitCode), previous
+		when := ago(f.now, ended.FinishedAt.Time)
+		end, command = fmt.Sprintf("ended %s with exit code %d", when, ended.ExitCode), previous
 		if ended.Reason == "OOMKilled" {
-			code, end = AgentOutOfMemory, "ended "+ago(f.now, ended.FinishedAt.Time)+" out of memory (OOMKilled)"
+			code, end = AgentOutOfMemory, "ended "+when+" out of memory (OOMKilled)"
 		}
 	}
 	count := terminal.Count(int(container.RestartCount), "restart")

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,6 +22,7 @@ import (
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 // Kind is the kind of a Report as JSON or YAML.
@@ -245,7 +245,7 @@ func (f *Fleet) Report(now time.Time) Report {
 				n.AgentPods = append(n.AgentPods, podText(pod, now))
 			}
 			for _, lease := range i.Slots {
-				if holderOf(lease) == name {
+				if apiserver.HolderOf(lease) == name {
 					n.EvictionSlot = terminal.Clean(lease.Name, maxName)
 				}
 			}
@@ -335,7 +335,7 @@ func (f *Fleet) installed(i *installation.Installation, now time.Time) (lines []
 	free := 0
 	var held []string
 	for _, lease := range i.Slots {
-		holder, text := holderOf(lease), holderOf(lease)+" holds "+lease.Name
+		holder, text := apiserver.HolderOf(lease), apiserver.HolderOf(lease)+" holds "+lease.Name
 		switch until := f.cooldownUntil(holder); {
 		case holder == "":
 			free++
@@ -348,11 +348,6 @@ func (f *Fleet) installed(i *installation.Installation, now time.Time) (lines []
 		held = append(held, terminal.Clean(text, maxText))
 	}
 	return append(lines, strings.Join(append([]string{fmt.Sprintf("eviction slots: %d, %d free", len(i.Slots), free)}, held...), "; "))
-}
-
-// holderOf is the Node that has a slot; empty: none.
-func holderOf(lease *coordinationv1.Lease) string {
-	return *cmp.Or(lease.Spec.HolderIdentity, new(""))
 }
 
 // podText is an agent's pod, with since when it is ready, or not.

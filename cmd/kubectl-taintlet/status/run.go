@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -62,7 +61,7 @@ Exit code 3: an agent is silent or down, a condition is not OK, a finding is a f
 			if o.Config, err = cluster.RestConfig(); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(c.Context(), cmp.Or(timeout, math.MaxInt64))
+			ctx, cancel := command.Within(c.Context(), timeout)
 			defer cancel()
 			o.Nodes, o.Namespace = args, cluster.Namespace
 			o.Out, o.Err, o.Version = c.OutOrStdout(), c.ErrOrStderr(), command.Version()
