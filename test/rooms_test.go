@@ -18,7 +18,7 @@ func rooms() map[string]string {
 		"probes/disk":            "probes probes/hostfile probes/pressure probes/trend",
 		"probes/hostfile":        "probes",
 		"probes/memory":          "probes probes/hostfile probes/pressure probes/trend",
-		"probes/network":         "probes probes/network/ask probes/network/verdict",
+		"probes/network":         "probes probes/hostfile probes/network/ask probes/network/verdict",
 		"probes/network/ask":     "probes probes/hostfile probes/network/verdict",
 		"probes/network/verdict": "probes",
 		"probes/pid":             "probes probes/hostfile probes/trend",
@@ -51,7 +51,7 @@ func rooms() map[string]string {
 		"cmd/kubectl-taintlet/check":        "agent/config agent/decide agent/decide/describe cmd/command cmd/kubectl-taintlet/installation cmd/kubectl-taintlet/status cmd/terminal probes probes/pid taints taints/apiserver taints/pace",
 		"cmd/kubectl-taintlet/installation": "agent/config agent/fleet/dnspods cmd/command cmd/terminal deploy taints taints/apiserver",
 		"cmd/kubectl-taintlet/status":       "agent/config agent/decide agent/decide/describe cmd/command cmd/kubectl-taintlet/installation cmd/terminal probes probes/consumers taints taints/apiserver taints/pace",
-		"cmd/taintlet":                      "agent agent/assembly agent/config agent/decide agent/fleet/dnspods agent/hostprobes agent/serve cmd/cleanup cmd/command cmd/terminal cmd/words probes probes/pressure taints taints/apiserver taints/pace",
+		"cmd/taintlet":                      "agent agent/assembly agent/config agent/decide agent/fleet/dnspods agent/hostprobes agent/serve cmd/cleanup cmd/command cmd/terminal cmd/words probes probes/hostfile probes/pressure taints taints/apiserver taints/pace",
 		"cmd/terminal":                      "",
 		"cmd/words":                         "agent/config agent/decide probes taints",
 

@@ -72,7 +72,7 @@ func (s *State) judgeRepair(t *turn) {
 		}
 		due, isPending := s.repairDue(t, c)
 		row := uint32(1)<<t.policy.debounce(c.name).BadSamples - 1
-		if isPending && c.fault.window&row == row && !c.fault.seenAt.Before(due) && !s.isFaultBraked(t, c) {
+		if isPending && c.fault.window&row == row && !c.fault.seenAt.Before(due) && s.brake(t, c) == "" {
 			c.fault.Level = probes.Critical
 		}
 	}
@@ -94,12 +94,6 @@ func (s *State) repairDue(t *turn, c *condition) (time.Time, bool) {
 		due = later(due, s.repairEndedAt.Add(repairRest))
 	}
 	return due, true
-}
-
-// isFaultBraked reports whether the fleet brake holds the condition: its fault is then hardly the
-// host's own.
-func (s *State) isFaultBraked(t *turn, c *condition) bool {
-	return s.brake(t, c) != ""
 }
 
 // restoreRepair takes over what the Node says of a repair. The record alone makes the host need
@@ -156,7 +150,7 @@ func (s *State) describeRepair(t *turn) describe.Repair {
 		c := &s.conditions[i]
 		if due, isPending := s.repairDue(t, c); isPending {
 			d.Kind, d.Reason, d.Since, d.Next = ConditionType(c.name), c.fault.reason, c.fault.SetAt, due
-			d.Braked, d.Observed = s.isFaultBraked(t, c), c.isObserved()
+			d.Braked, d.Observed = s.brake(t, c) != "", c.isObserved()
 			return d
 		}
 	}

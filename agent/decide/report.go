@@ -162,18 +162,14 @@ func (s *State) tokensFor(t *turn, next *report) int {
 // isMoment reports whether the samples of a condition that is OK say something else for a moment
 // only. A heartbeat must not tell noise, which would be told again when it is over.
 func (c *condition) isMoment(told, next *report, now time.Time) bool {
-	if c.saysMore() || told.isSuspicion || told.held != next.held || next.isLike(told) || next.clauses != told.clauses {
+	isMore := c.debounce.Level > probes.OK || c.onset.braked != "" || c.last.Suspicion // than the value
+	if isMore || told.isSuspicion || told.held != next.held || next.isLike(told) || next.clauses != told.clauses {
 		return false
 	}
 	if c.otherSince.IsZero() {
 		c.otherSince = now
 	}
 	return now.Sub(c.otherSince) < otherFor
-}
-
-// saysMore reports whether the Node condition says more than the value.
-func (c *condition) saysMore() bool {
-	return c.debounce.Level > probes.OK || c.onset.braked != "" || c.last.Suspicion
 }
 
 // isStale reports whether the Node tells a value of a condition that is not OK for longer than

@@ -29,6 +29,7 @@ import (
 	"github.com/taintlet/taintlet/agent/serve"
 	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/hostfile"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -210,25 +211,6 @@ func bootClock() (decide.Boot, func() time.Time, error) {
 	if err != nil {
 		return decide.Boot{}, nil, fmt.Errorf("boot ID: %w", err)
 	}
-	up, err := sinceBoot()
-	if err != nil {
-		return decide.Boot{}, nil, err
-	}
-	boot := decide.Boot{ID: strings.TrimSpace(string(id)), At: time.Now().Round(0).Add(-up)}
-	now := func() time.Time {
-		up, err := sinceBoot()
-		if err != nil {
-			panic(err) // it worked at the start, and the clock cannot go away
-		}
-		return boot.At.Add(up)
-	}
-	return boot, now, nil
-}
-
-func sinceBoot() (time.Duration, error) {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		return 0, fmt.Errorf("CLOCK_BOOTTIME: %w", err)
-	}
-	return time.Duration(t.Nano()), nil
+	boot := decide.Boot{ID: strings.TrimSpace(string(id)), At: time.Now().Round(0).Add(-hostfile.Clock(unix.CLOCK_BOOTTIME))}
+	return boot, func() time.Time { return boot.At.Add(hostfile.Clock(unix.CLOCK_BOOTTIME)) }, nil
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
 // Probe is a probe whose bad samples name the groups that took the scarce resource. A sample never
@@ -76,7 +77,7 @@ func (p *Probe) follow(o probes.Observation) Want {
 	host := p.host()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.course.Follow(o, host, sinceBoot())
+	return p.course.Follow(o, host, hostfile.Clock(unix.CLOCK_BOOTTIME))
 }
 
 // host returns what there was of the resource at the newest sample.
@@ -93,20 +94,9 @@ func (p *Probe) host() (h Host) {
 	return h
 }
 
-func sinceBoot() time.Duration { return clock(unix.CLOCK_BOOTTIME) }
-
-// clock reads a clock that every kernel has.
-func clock(id int32) time.Duration {
-	var at unix.Timespec
-	if err := unix.ClockGettime(id, &at); err != nil {
-		return 0
-	}
-	return time.Duration(at.Nano())
-}
-
 // read reads the processes, if they are wanted and there is room for that.
 func (p *Probe) read(want Want) {
-	s, err := p.reader.Read(want, sinceBoot())
+	s, err := p.reader.Read(want, hostfile.Clock(unix.CLOCK_BOOTTIME))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {

@@ -59,9 +59,9 @@ func (r *Reader) Read(want Want, now time.Duration) (*Snapshot, error) {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	begin := clock(unix.CLOCK_THREAD_CPUTIME_ID)
+	begin := hostfile.Clock(unix.CLOCK_THREAD_CPUTIME_ID)
 	s, err := r.read(now)
-	r.allowance.pay(now, clock(unix.CLOCK_THREAD_CPUTIME_ID)-begin)
+	r.allowance.pay(now, hostfile.Clock(unix.CLOCK_THREAD_CPUTIME_ID)-begin)
 	return s, err
 }
 

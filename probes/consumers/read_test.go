@@ -15,7 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/hostfile"
 	"github.com/taintlet/taintlet/test/probetest"
 )
 
@@ -76,9 +79,9 @@ func startConsumer(t *testing.T) *exec.Cmd {
 // A process of this host is read as it is: what it holds, its threads, its start, its name.
 func TestReadThisHost(t *testing.T) {
 	t.Parallel()
-	before := sinceBoot()
+	before := hostfile.Clock(unix.CLOCK_BOOTTIME)
 	command := startConsumer(t)
-	after := sinceBoot()
+	after := hostfile.Clock(unix.CLOCK_BOOTTIME)
 	s, err := NewReader(probetest.HostAt("/")).Read(Soon, after)
 	if err != nil {
 		t.Skipf("processes cannot be read here: %v", err)
@@ -161,7 +164,7 @@ func TestReadTree(t *testing.T) {
 	if err := os.Remove(filepath.Join(h.Proc, "7/cgroup")); err != nil { // it has just ended
 		t.Fatal(err)
 	}
-	s, err := NewReader(h).Read(Soon, sinceBoot())
+	s, err := NewReader(h).Read(Soon, hostfile.Clock(unix.CLOCK_BOOTTIME))
 	if err != nil || len(s.Processes) != 297 || s.Shared != 2*mib || s.First != 0 {
 		t.Fatalf("%+v, %v", s, err)
 	}
@@ -187,7 +190,7 @@ func TestNotReadable(t *testing.T) {
 		if err := damage(h); err != nil {
 			t.Fatal(err)
 		}
-		if s, err := NewReader(h).Read(Now, sinceBoot()); err == nil {
+		if s, err := NewReader(h).Read(Now, hostfile.Clock(unix.CLOCK_BOOTTIME)); err == nil {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
@@ -198,7 +201,7 @@ func TestMostProcesses(t *testing.T) {
 	for most, want := range map[int]int{2: 2, 3: 0, mostProcesses: 0} {
 		r := NewReader(tree(t, 3))
 		r.most = most
-		if s, err := r.Read(Soon, sinceBoot()); err != nil || s.First != want || len(s.Processes) != min(3, most) {
+		if s, err := r.Read(Soon, hostfile.Clock(unix.CLOCK_BOOTTIME)); err != nil || s.First != want || len(s.Processes) != min(3, most) {
 			t.Errorf("at most %d: %+v, %v", most, s, err)
 		}
 	}
@@ -235,7 +238,7 @@ func TestProbe(t *testing.T) {
 		t.Errorf("a good sample became %+v", o)
 	}
 	for pid := 100; pid < 110; pid++ {
-		write(t, h, fmt.Sprintf("%d/stat", pid), fmt.Sprintf("%d (hog) S 1 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 2 0 %d 99 200000 1 1 1 1\n", pid, (sinceBoot()+time.Minute)/tick))
+		write(t, h, fmt.Sprintf("%d/stat", pid), fmt.Sprintf("%d (hog) S 1 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 2 0 %d 99 200000 1 1 1 1\n", pid, (hostfile.Clock(unix.CLOCK_BOOTTIME)+time.Minute)/tick))
 		write(t, h, fmt.Sprintf("%d/statm", pid), "900000 200000 500 1 0 1 0\n")
 		write(t, h, fmt.Sprintf("%d/cgroup", pid), "0::/kubepods/pod"+uid+"/x\n")
 	}
@@ -287,7 +290,7 @@ func BenchmarkRead(b *testing.B) {
 	b.ReportAllocs()
 	processes := 0
 	for b.Loop() {
-		s, err := NewReader(probetest.HostAt("/")).Read(Soon, sinceBoot())
+		s, err := NewReader(probetest.HostAt("/")).Read(Soon, hostfile.Clock(unix.CLOCK_BOOTTIME))
 		if err != nil {
 			b.Fatal(err)
 		}

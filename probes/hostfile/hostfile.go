@@ -1,5 +1,5 @@
 // Package hostfile reads the small text files in which the kernel describes the
-// host, and makes calls to the host that may hang. A file that is cut off is an
+// host, and its clocks, and makes calls to the host that may hang. A file that is cut off is an
 // error.
 package hostfile
 
@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -74,6 +75,16 @@ func Uninterrupted(call func() (int, error)) (n int, err error) {
 			return n, err
 		}
 	}
+}
+
+// Clock reads a clock of clock_gettime(2). It panics for one that the kernel does not have: Linux
+// has had CLOCK_BOOTTIME since 2.6.39, and the others for longer.
+func Clock(id int32) time.Duration {
+	var at unix.Timespec
+	if err := unix.ClockGettime(id, &at); err != nil {
+		panic(fmt.Sprintf("clock %d: %v", id, err))
+	}
+	return time.Duration(at.Nano())
 }
 
 // Parse reads a file and parses it. An error's message names what, the content of the file. Its

@@ -24,7 +24,7 @@ func (p *Probe) readSample(ctx context.Context, prev sample) (s sample, err erro
 	notAvailable := info.ordinary() - min(info.ordinary(), info.available)
 	if p.isOfKernel() {
 		var cache uint64
-		if cache, err = readEvictableARC(p.host); cache <= info.total {
+		if cache, _, err = hostfile.ParseOptional(filepath.Join(p.host.Proc, "spl", "kstat", "zfs", "arcstats"), parseEvictableARC); cache <= info.total {
 			// A part of the cache beside its data is in MemAvailable already.
 			s.arc = min(cache, notAvailable)
 		}
@@ -50,24 +50,17 @@ func (s sample) reclaimsAfter(prev sample, h probes.Host) (reclaims, error) {
 	case prev.measured && s.stalls == prev.stalls:
 		return prev.reclaims, nil
 	}
-	return readReclaims(h)
+	r, _, err := hostfile.ParseOptional(filepath.Join(h.Proc, "vmstat"), parseReclaims)
+	return r, err
 }
 
-// readEvictableARC returns what ZFS would give back of its cache (ARC) now, in
-// bytes. It is 0 where there is no ZFS.
+// parseEvictableARC returns what ZFS would give back of its cache (ARC) now, in bytes, from the text
+// of arcstats: what can be evicted, and at most size - c_min, as arc_evictable_memory in
+// module/os/linux/zfs/arc_os.c does. After two lines of header each line has name, type and value.
 //
 // MemAvailable does not include this cache (openzfs/zfs#10255), so a healthy file server would seem
 // full. Under pressure the cache shrinks like the page cache, but not below c_min, and pinned
 // buffers stay.
-func readEvictableARC(h probes.Host) (evictable uint64, err error) {
-	path := filepath.Join(h.Proc, "spl", "kstat", "zfs", "arcstats")
-	evictable, _, err = hostfile.ParseOptional(path, parseEvictableARC)
-	return evictable, err
-}
-
-// parseEvictableARC returns what can be evicted now, and at most size - c_min, from the
-// text of arcstats: as arc_evictable_memory in module/os/linux/zfs/arc_os.c does. After
-// two lines of header each line has name, type and value.
 func parseEvictableARC(text string) (uint64, error) {
 	if err := hostfile.CheckWhole(text); err != nil {
 		return 0, err

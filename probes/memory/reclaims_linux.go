@@ -3,15 +3,19 @@ package memory
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 
-	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
-// readReclaims reads how often the host itself reclaimed from <proc>/vmstat.
+// pagesPerReclaim is how many pages a task scans at least when it reclaims
+// (SWAP_CLUSTER_MAX in include/linux/swap.h). As many of kswapd's are one reclaim.
+const pagesPerReclaim = 32
+
+// parseReclaims returns how often the host itself reclaimed, from the text of <proc>/vmstat: it adds
+// up allocstall_* and pgscan_kswapd. The lines are a name and a number. Kernels may have one line for
+// each zone of memory, and none without counters of events.
 //
 // A control group at its own limit stalls like a full host, and PSI of the host
 // counts both. Of the counters in vmstat, allocstall_* tells them apart:
@@ -32,18 +36,6 @@ import (
 // Where kswapd keeps up, no task has to reclaim, and tasks wait for the pages that kswapd
 // took from them. On Linux 6.1 with 28 MiB of 2.78 GiB available, kswapd had scanned
 // 105,000 pages, and allocstall_* was 2. kswapd never reclaims for the limit of a group.
-func readReclaims(h probes.Host) (reclaims, error) {
-	r, _, err := hostfile.ParseOptional(filepath.Join(h.Proc, "vmstat"), parseReclaims)
-	return r, err
-}
-
-// pagesPerReclaim is how many pages a task scans at least when it reclaims
-// (SWAP_CLUSTER_MAX in include/linux/swap.h). As many of kswapd's are one reclaim.
-const pagesPerReclaim = 32
-
-// parseReclaims adds up allocstall_* and pgscan_kswapd from the text of vmstat, whose
-// lines are a name and a number. Kernels may have one line for each zone of memory, and
-// none without counters of events.
 func parseReclaims(text string) (r reclaims, err error) {
 	if text == "" {
 		return reclaims{}, errors.New("empty")

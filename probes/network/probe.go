@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/hostfile"
 	"github.com/taintlet/taintlet/probes/network/ask"
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
@@ -140,10 +141,8 @@ type clock func() (at time.Time, slept time.Duration)
 
 // hostClock is the host's clock.
 func hostClock() (at time.Time, slept time.Duration) {
-	var boot, awake unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) // neither clock can go away
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &awake)
-	return time.Unix(0, boot.Nano()), time.Duration(boot.Nano() - awake.Nano())
+	boot, awake := hostfile.Clock(unix.CLOCK_BOOTTIME), hostfile.Clock(unix.CLOCK_MONOTONIC)
+	return time.Unix(0, int64(boot)), boot - awake
 }
 
 // begin begins a round. If the host slept or the agent stood still since the previous round, the

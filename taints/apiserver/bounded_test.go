@@ -22,8 +22,7 @@ import (
 // watches.
 func readers(client *Client) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
-		"get a Node":       func(ctx context.Context) error { _, err := client.Get(ctx); return err },
-		"get another Node": func(ctx context.Context) error { _, err := client.GetNode(ctx, "b"); return err },
+		"get a Node": func(ctx context.Context) error { _, err := client.GetNode(ctx, "a"); return err },
 		"list Nodes": func(ctx context.Context) error {
 			return client.Each(ctx, func(*taints.Node) error { return nil })
 		},

@@ -111,7 +111,7 @@ func (c *Client) Apply(ctx context.Context, base *taints.Node, desired taints.De
 		if !apierrors.IsConflict(err) {
 			return node, err
 		}
-		if node, err = c.Get(ctx); err != nil {
+		if node, err = c.GetNode(ctx, c.name); err != nil {
 			return base, err
 		}
 		if !desired.StillFits(base, node) {
@@ -135,14 +135,14 @@ func (c *Client) applyConditions(ctx context.Context, node *taints.Node, desired
 	return patched, nil
 }
 
-// Get reads the Node.
-func (c *Client) Get(ctx context.Context) (*taints.Node, error) {
+// GetNode reads any Node.
+func (c *Client) GetNode(ctx context.Context, name string) (*taints.Node, error) {
 	node := &corev1.Node{}
 	err := c.request(func(api rest.Interface) error {
-		return api.Get().Resource("nodes").Name(c.name).Do(ctx).Into(node)
+		return api.Get().Resource("nodes").Name(name).Do(ctx).Into(node)
 	})
 	if err != nil {
-		return nil, explain("get", "nodes", c.name, err)
+		return nil, explain("get", "nodes", name, err)
 	}
 	return NodeOf(node), nil
 }

@@ -25,7 +25,7 @@ func TestSpareConnections(t *testing.T) {
 			patience = time.Second
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		_, err := client.Get(ctx)
+		_, err := client.GetNode(ctx, "a")
 		cancel()
 		if (err != nil) != deaf {
 			t.Fatalf("answered: %t, got %v", !deaf, err)

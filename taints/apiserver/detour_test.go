@@ -66,7 +66,7 @@ func TestDetour(t *testing.T) {
 		before := served.Load()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		_, err := client.Get(ctx)
+		_, err := client.GetNode(ctx, "a")
 		isStranger := served == atStranger
 		if (err != nil) != isStranger || (served.Load() == before) != isStranger || *names.Load() != "example.com" {
 			t.Errorf("%s: %v; %d requests, then %d, for %s", what, err, before, served.Load(), *names.Load())

@@ -9,8 +9,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-
-	"github.com/taintlet/taintlet/taints"
 )
 
 // AgentPods lists the pods of a namespace that have a label, such as the agents'.
@@ -68,9 +66,4 @@ func (c *Client) LeaseRenewed(ctx context.Context, node string) (time.Time, erro
 		get.AbsPath(leaseAPI+namespace, "leases", node).Param(atVersion, fromCache)
 	})
 	return renewedAt(lease), err
-}
-
-// GetNode reads any Node.
-func (c *Client) GetNode(ctx context.Context, name string) (*taints.Node, error) {
-	return c.Node(name).Get(ctx)
 }

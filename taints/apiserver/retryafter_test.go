@@ -43,7 +43,7 @@ func TestNothingIsPutOffForLong(t *testing.T) {
 			defer server.Close()
 			defer server.CloseClientConnections()
 			defer cancel()
-			if _, err := client.Get(ctx); err != nil {
+			if _, err := client.GetNode(ctx, "a"); err != nil {
 				t.Error(err)
 			}
 			requests.Store(0)

@@ -142,7 +142,7 @@ func (s *Slots) isFree(ctx context.Context, lease *coordinationv1.Lease, cooldow
 	if len(validation.IsDNS1123Subdomain(holder)) > 0 {
 		return true, nil // written by hand: no Node can have that name
 	}
-	node, err := s.client.Node(holder).Get(ctx)
+	node, err := s.client.GetNode(ctx, holder)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}

@@ -53,12 +53,8 @@ type untold string
 
 func (u untold) Error() string { return string(u) }
 
-// maxText is the longest text of a line, in bytes. Parts of it come from the API
-// server.
-const maxText = 600
-
 // clean makes a text that has parts of others safe for a terminal.
-func clean(text string) string { return terminal.Sentence(text, maxText) }
+func clean(text string) string { return terminal.Sentence(text, status.MaxText) }
 
 // Report is what all checks found. Fields are only ever added within a version.
 type Report struct {

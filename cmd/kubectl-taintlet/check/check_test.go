@@ -129,7 +129,7 @@ func TestUnreadPoliciesAreNotMissing(t *testing.T) {
 
 // Texts of others do not command the terminal.
 func TestTextsAreCleaned(t *testing.T) {
-	if got := clean("a\x1b[2J\nb\u202e" + strings.Repeat("x", 1000)); strings.ContainsAny(got, "\x1b\n\u202e") || len(got) > maxText+len("…") {
+	if got := clean("a\x1b[2J\nb\u202e" + strings.Repeat("x", 1000)); strings.ContainsAny(got, "\x1b\n\u202e") || len(got) > status.MaxText+len("…") {
 		t.Errorf("%q", got)
 	}
 }

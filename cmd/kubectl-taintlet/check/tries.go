@@ -95,9 +95,9 @@ func podLikeOurs(namespace string) (*corev1.Pod, error) {
 	return nil, err
 }
 
-// excessive is what an agent's stolen token must not allow.
-func excessive() []installation.Permission {
-	return []installation.Permission{
+// exceeding returns what the agents' account may do and an agent's stolen token must not allow.
+func (s *scene) exceeding(ctx context.Context) (allowed []string, err error) {
+	allowed, _, err = s.me.Review(ctx, s.Namespace, []installation.Permission{
 		{Resource: "secrets", Verb: "get"},
 		{Resource: "secrets", Verb: "list"},
 		{Resource: "pods", Verb: "create"},
@@ -106,11 +106,7 @@ func excessive() []installation.Permission {
 		{Resource: "nodes", Verb: "delete"},
 		{Resource: "nodes", Subresource: "proxy", Verb: "get"},
 		{Resource: "serviceaccounts", Subresource: "token", Verb: "create"},
-	}
-}
-
-func (s *scene) exceeding(ctx context.Context) (allowed []string, err error) {
-	allowed, _, err = s.me.Review(ctx, s.Namespace, excessive())
+	})
 	return allowed, err
 }
 

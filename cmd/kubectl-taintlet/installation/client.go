@@ -1,6 +1,7 @@
 package installation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -67,16 +68,13 @@ func NewClient(config *rest.Config) (*Client, error) {
 			return response, err
 		})
 	})
-	typed, err := kubernetes.NewForConfig(config)
-	if err != nil {
+	typed, errTyped := kubernetes.NewForConfig(config)
+	untyped, errUntyped := dynamic.NewForConfig(config)
+	names, errNames := metadata.NewForConfig(config)
+	if err := cmp.Or(errTyped, errUntyped, errNames); err != nil {
 		return nil, fmt.Errorf("API client: %w", err)
 	}
-	untyped, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("API client: %w", err)
-	}
-	names, err := metadata.NewForConfig(config)
-	return &Client{Clientset: typed, Dynamic: untyped, Metadata: names, ahead: ahead}, err
+	return &Client{Clientset: typed, Dynamic: untyped, Metadata: names, ahead: ahead}, nil
 }
 
 // Connect returns a Client of the cluster that the flags mean.

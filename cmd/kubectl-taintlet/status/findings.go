@@ -139,12 +139,12 @@ func find(f facts) []Finding {
 	return unexplained(f.found)
 }
 
-// maxText is the longest text of a Finding, in bytes. Parts of it come from the API server.
-const maxText = 600
+// MaxText is the longest text of a Finding or of the check that finds it, in bytes. Parts of it come from the API server.
+const MaxText = 600
 
 // fail adds a Failure of a Node, or of the whole installation.
 func (f *facts) fail(code Code, node, command, format string, args ...any) {
-	f.found = append(f.found, Finding{code, Failure, terminal.Clean(node, maxName), terminal.Sentence(fmt.Sprintf(format, args...), maxText), command, code.dependsOn()})
+	f.found = append(f.found, Finding{code, Failure, terminal.Clean(node, maxName), terminal.Sentence(fmt.Sprintf(format, args...), MaxText), command, code.dependsOn()})
 }
 
 // warn adds a Warning.

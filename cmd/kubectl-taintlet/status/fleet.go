@@ -327,7 +327,7 @@ func (f *Fleet) installed(i *installation.Installation, now time.Time) (lines []
 			line += fmt.Sprintf(", %d missing", missing)
 		}
 		line = terminal.With(line, "; version ", installation.VersionOf(installation.Agent(&d.Spec.Template.Spec).Image))
-		lines = append(lines, terminal.Clean(line, maxText))
+		lines = append(lines, terminal.Clean(line, MaxText))
 	}
 	if len(i.Slots) == 0 {
 		return lines
@@ -345,7 +345,7 @@ func (f *Fleet) installed(i *installation.Installation, now time.Time) (lines []
 		case lease.Spec.RenewTime != nil:
 			text += ", renewed " + ago(now, lease.Spec.RenewTime.Time)
 		}
-		held = append(held, terminal.Clean(text, maxText))
+		held = append(held, terminal.Clean(text, MaxText))
 	}
 	return append(lines, strings.Join(append([]string{fmt.Sprintf("eviction slots: %d, %d free", len(i.Slots), free)}, held...), "; "))
 }
@@ -358,7 +358,7 @@ func podText(pod *corev1.Pod, now time.Time) string {
 	if c := installation.AgentStatus(pod); c != nil && c.RestartCount > 0 {
 		text += ", " + terminal.Count(int(c.RestartCount), "restart")
 	}
-	return terminal.Clean(text, maxText)
+	return terminal.Clean(text, MaxText)
 }
 
 // cooldownUntil is until when a Node keeps its eviction slot at most; zero: it evicts or is
