@@ -103,6 +103,8 @@ func alphabets() []alphabet {
 		alphabet{name: "deep: a life", patience: 20, events: []string{"memory certain", "memory ok", "+10m", "restart"}},
 		alphabet{name: "deep: crashes", events: []string{"memory certain", "memory ok", "+2m", "writes wait", "write lands unheard", "restart"}},
 		alphabet{name: "deep: removals", events: []string{"memory certain", "+1m", "+10m", "others remove " + kept, "others remove " + stand}, patience: 60},
+		alphabet{name: "deep: pauses", events: []string{"memory certain", "memory ok", "+10m", "others annotate taintlet.dev/paused=true", "others annotate taintlet.dev/paused-"}, patience: 60},
+		alphabet{name: "deep: slots", events: []string{"memory critical", "memory ok", "+10m", "slot none", "slot held"}, patience: 60},
 	)
 	every := alphabet{name: "every event", depth: -1}
 	for _, a := range all {

@@ -36,5 +36,11 @@ func (s *State) NextToken(p *Policy, now time.Time) time.Time {
 // PausedBy says what has stopped new taints for a condition, as the State knows it.
 func (s *State) PausedBy(name probes.Condition) describe.Hold { return s.known(name).stopped }
 
+// WhyNot says what keeps the taints of a condition that is not OK from the Node.
+func (s *State) WhyNot(p *Policy, in Inputs, name probes.Condition, now time.Time) describe.Hold {
+	held, _, _ := s.whyNot(&turn{policy: p, in: in, now: now}, s.known(name))
+	return held
+}
+
 // Reaches reports whether the share brakes.
 func (s Share) Reaches(percent, minPeers int) bool { return s.reaches(percent, minPeers) }

@@ -75,6 +75,8 @@ type evidence struct {
 	held    time.Duration // without gaps, and without what is not known
 	at      time.Time
 	isBlind bool // the newest one was not valid
+	// blindSince is when the first of those in a row was that were not valid.
+	blindSince time.Time
 	// recent are the samples since the last gap, the newest in bit 0: 1 is bad. isCertain:
 	// the newest one needs no second one.
 	recent    uint8
@@ -104,6 +106,9 @@ func (e *evidence) add(o probes.Observation, now time.Time) {
 		seen = isNear
 	}
 	if seen == unseen {
+		if !e.isBlind {
+			e.blindSince = now
+		}
 		e.isBlind = true
 		return
 	}
@@ -205,9 +210,44 @@ func (j *judge) decided(w *world, before *decide.State, in decide.Inputs, d deci
 		}
 	}
 	j.due = nil
+	if p.isRunning && wasRunning {
+		j.ends(w, in)
+	}
+	if p.isRunning && wasRunning && in.Node != nil {
+		j.explains(w, in)
+	}
+}
+
+// ends judges whether an eviction outlasts its samples.
+func (j *judge) ends(w *world, in decide.Inputs) {
 	for _, o := range in.Observations {
-		if i := indexOf(o.Condition); i >= 0 && p.isRunning && wasRunning && w.state.Level(o.Condition) == probes.Critical && p.evidence[i].class < isCritical && !p.evidence[i].isBlind {
+		i := indexOf(o.Condition)
+		if i < 0 || w.state.Level(o.Condition) != probes.Critical {
+			continue
+		}
+		configured, _ := w.policy.Condition(o.Condition)
+		switch e := &j.process.evidence[i]; {
+		case !e.isBlind && e.class < isCritical:
 			j.fail("%s still evicts after a sample that is not critical", o.Condition)
+		case e.isBlind && w.time().Sub(e.blindSince) >= configured.Debounce.UnknownAfter.Duration:
+			j.fail("%s still evicts, and for %s no sample says anything", o.Condition, w.time().Sub(e.blindSince))
+		}
+	}
+}
+
+// explains judges what people are told of a taint that is not set.
+func (j *judge) explains(w *world, in decide.Inputs) {
+	for _, name := range names() {
+		paused := decide.PausedBy(in.Node.Node, w.policy, name)
+		if w.state.Level(name) <= probes.OK || w.state.IsObserved(name) || paused == describe.HeldObserved {
+			continue
+		}
+		isBan := func(b ban) bool { return b.condition == name && b.pair.Effect != taints.NoExecute }
+		switch held := w.state.WhyNot(w.policy, in, name, w.clock()); {
+		case held != paused && (held == describe.HeldPaused || held == describe.HeldMaintenance):
+			j.fail("%s is said to be held by %s, and is not", name, held)
+		case held == "" && !j.isUncertain && w.policy.HasRule(name, probes.Degraded) && slices.ContainsFunc(j.bans, isBan):
+			j.fail("nobody is told why %s has no taint", name)
 		}
 	}
 }
