@@ -10,8 +10,6 @@ RACE := $(if $(shell command -v gcc || command -v clang),-race)
 PURE := ./agent/decide ./test/simulate/...
 # What no test may skip for want of. With root, containerd, buildah, dnsmasq and Prometheus: controlplane,kubelet,image,netns,prometheus,release
 REQUIRE ?= controlplane
-# They run for five to nine minutes each, and first, so that no processor is idle while the last one ends.
-LONGEST := ./test/deploy ./test/network ./test/security
 # The Kubernetes release to run on, such as 1.36.3, of those in test/controlplane;
 # not set: that of its go.mod.
 ifdef K8S
@@ -55,7 +53,7 @@ GOTEST := $(TOOL) gotestsum --format pkgname --hide-summary skipped --jsonfile
 test: controlplane ## run every test that needs no root, on a real control plane, and list the skipped tests with the reason; K8S=1.36.3: on that release
 	@mkdir -p bin
 	@$(GOTEST) bin/test-pure.json -- -timeout 20m $(PURE)
-	@TAINTLET_REQUIRE=$(REQUIRE) $(GOTEST) bin/test-rest.json -- $(RACE) -timeout 40m $(LONGEST) $$(go list ./... | grep -vxF "$$(go list $(PURE))")
+	@TAINTLET_REQUIRE=$(REQUIRE) $(GOTEST) bin/test-rest.json -- $(RACE) -timeout 40m $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 	@go run ./test/skipped bin/test-pure.json bin/test-rest.json
 
 OLDEST := $(patsubst test/controlplane/%.mod,%,$(firstword $(sort $(wildcard test/controlplane/1.*.mod))))
