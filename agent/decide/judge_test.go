@@ -71,11 +71,10 @@ type process struct {
 
 // evidence is what the samples of one condition said.
 type evidence struct {
-	class   class
-	held    time.Duration // without gaps, and without what is not known
-	at      time.Time
-	isBlind bool // the newest one was not valid
-	// blindSince is when the first of those in a row was that were not valid.
+	class class
+	held  time.Duration // without gaps, and without what is not known
+	at    time.Time
+	// blindSince is since when no sample has been valid; zero: the newest one is.
 	blindSince time.Time
 	// recent are the samples since the last gap, the newest in bit 0: 1 is bad. isCertain:
 	// the newest one needs no second one.
@@ -100,23 +99,24 @@ const (
 // maxGap is the longest time between two samples that belong together.
 const maxGap = 11 * time.Minute
 
+func (e *evidence) isBlind() bool { return !e.blindSince.IsZero() }
+
 func (e *evidence) add(o probes.Observation, now time.Time) {
 	seen := map[probes.Level]class{probes.OK: isGood, probes.Degraded: isBad, probes.Critical: isCritical}[o.Level]
 	if seen == isGood && o.Hysteresis {
 		seen = isNear
 	}
 	if seen == unseen {
-		if !e.isBlind {
+		if !e.isBlind() {
 			e.blindSince = now
 		}
-		e.isBlind = true
 		return
 	}
 	gap := now.Sub(e.at)
 	switch {
 	case seen != e.class:
 		e.held = 0
-	case !e.isBlind && gap <= maxGap:
+	case !e.isBlind() && gap <= maxGap:
 		e.held += gap
 	}
 	if gap > maxGap {
@@ -127,7 +127,7 @@ func (e *evidence) add(o probes.Observation, now time.Time) {
 		e.recent |= 1
 		e.wasBad = true
 	}
-	e.class, e.at, e.isBlind = seen, now, false
+	e.class, e.at, e.blindSince = seen, now, time.Time{}
 }
 
 // time does not know that the wall clock was stepped.
@@ -212,8 +212,6 @@ func (j *judge) decided(w *world, before *decide.State, in decide.Inputs, d deci
 	j.due = nil
 	if p.isRunning && wasRunning {
 		j.ends(w, in)
-	}
-	if p.isRunning && wasRunning && in.Node != nil {
 		j.explains(w, in)
 	}
 }
@@ -227,9 +225,9 @@ func (j *judge) ends(w *world, in decide.Inputs) {
 		}
 		configured, _ := w.policy.Condition(o.Condition)
 		switch e := &j.process.evidence[i]; {
-		case !e.isBlind && e.class < isCritical:
+		case !e.isBlind() && e.class < isCritical:
 			j.fail("%s still evicts after a sample that is not critical", o.Condition)
-		case e.isBlind && w.time().Sub(e.blindSince) >= configured.Debounce.UnknownAfter.Duration:
+		case e.isBlind() && w.time().Sub(e.blindSince) >= configured.Debounce.UnknownAfter.Duration:
 			j.fail("%s still evicts, and for %s no sample says anything", o.Condition, w.time().Sub(e.blindSince))
 		}
 	}
@@ -237,6 +235,9 @@ func (j *judge) ends(w *world, in decide.Inputs) {
 
 // explains judges what people are told of a taint that is not set.
 func (j *judge) explains(w *world, in decide.Inputs) {
+	if in.Node == nil {
+		return
+	}
 	for _, name := range names() {
 		paused := decide.PausedBy(in.Node.Node, w.policy, name)
 		if w.state.Level(name) <= probes.OK || w.state.IsObserved(name) || paused == describe.HeldObserved {
@@ -297,7 +298,7 @@ func (j *judge) levelChanged(w *world, n decide.Notice) (metered int) {
 	e, debounce, now := &j.process.evidence[indexOf(n.Condition)], configured.Debounce, w.time()
 	switch n.To {
 	case probes.OK:
-		if e.class != isGood || e.isBlind || e.held < debounce.ClearAfter.Duration {
+		if e.class != isGood || e.isBlind() || e.held < debounce.ClearAfter.Duration {
 			j.fail("%s clears after %s of good samples", n.Condition, e.held)
 		}
 		e.wasBad, e.isAnnounced, e.recent = false, false, 0
@@ -316,7 +317,7 @@ func (j *judge) levelChanged(w *world, n decide.Notice) (metered int) {
 	case probes.Critical:
 		e.isAnnounced = true
 		switch paused := decide.PausedBy(w.known.Node, w.policy, n.Condition); {
-		case e.class != isCritical || e.isBlind || e.held < debounce.CriticalAfter.Duration:
+		case e.class != isCritical || e.isBlind() || e.held < debounce.CriticalAfter.Duration:
 			j.fail("%s evicts after %s of critical samples", n.Condition, e.held)
 		case paused == describe.HeldObserved: // it is only told
 		case w.slot != decide.SlotHeld:

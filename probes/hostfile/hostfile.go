@@ -77,7 +77,7 @@ func Uninterrupted(call func() (int, error)) (n int, err error) {
 	}
 }
 
-// Clock reads a clock of clock_gettime(2). It panics for one that the kernel does not have: Linux
+// Clock reads a clock of clock_gettime(2). It panics if the kernel does not have that clock. Linux
 // has had CLOCK_BOOTTIME since 2.6.39, and the others for longer.
 func Clock(id int32) time.Duration {
 	var at unix.Timespec

@@ -23,8 +23,9 @@ func (p *Probe) readSample(ctx context.Context, prev sample) (s sample, err erro
 	// Huge pages that are made or given up just now can be in MemAvailable, too.
 	notAvailable := info.ordinary() - min(info.ordinary(), info.available)
 	if p.isOfKernel() {
+		arcstats := filepath.Join(p.host.Proc, "spl", "kstat", "zfs", "arcstats")
 		var cache uint64
-		if cache, _, err = hostfile.ParseOptional(filepath.Join(p.host.Proc, "spl", "kstat", "zfs", "arcstats"), parseEvictableARC); cache <= info.total {
+		if cache, _, err = hostfile.ParseOptional(arcstats, parseEvictableARC); cache <= info.total {
 			// A part of the cache beside its data is in MemAvailable already.
 			s.arc = min(cache, notAvailable)
 		}
@@ -55,8 +56,8 @@ func (s sample) reclaimsAfter(prev sample, h probes.Host) (reclaims, error) {
 }
 
 // parseEvictableARC returns what ZFS would give back of its cache (ARC) now, in bytes, from the text
-// of arcstats: what can be evicted, and at most size - c_min, as arc_evictable_memory in
-// module/os/linux/zfs/arc_os.c does. After two lines of header each line has name, type and value.
+// of arcstats. That is what can be evicted, and at most size - c_min (arc_evictable_memory in
+// module/os/linux/zfs/arc_os.c). After two lines of header each line has name, type and value.
 //
 // MemAvailable does not include this cache (openzfs/zfs#10255), so a healthy file server would seem
 // full. Under pressure the cache shrinks like the page cache, but not below c_min, and pinned

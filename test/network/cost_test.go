@@ -16,7 +16,7 @@ import (
 // second, and KiB. Each agent has 7 peers here, and 12 in a large fleet: it asks 4 of them in a round,
 // and is asked by 4 on average, whatever the size.
 const (
-	maxShare  = 0.75
+	maxShare  = 0.5
 	maxBytes  = 5000
 	maxMemory = 1024
 )

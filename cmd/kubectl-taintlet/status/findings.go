@@ -139,7 +139,7 @@ func find(f facts) []Finding {
 	return unexplained(f.found)
 }
 
-// MaxText is the longest text of a Finding or of the check that finds it, in bytes. Parts of it come from the API server.
+// MaxText is the longest text of a Finding or a check, in bytes. Parts come from the API server.
 const MaxText = 600
 
 // fail adds a Failure of a Node, or of the whole installation.
