@@ -54,16 +54,19 @@ func status(manager, patch string) func(*scene) {
 	}
 }
 
-// condition is a condition of taintlet's with that heartbeat.
-func condition(kind, status, reason string, heartbeat time.Time) string {
-	at := heartbeat.UTC().Format(time.RFC3339)
-	return fmt.Sprintf(`{"status": {"conditions": [{"type": %q, "status": %q, "reason": %q, "message": "test", "lastHeartbeatTime": %q, "lastTransitionTime": %[4]q}]}}`, kind, status, reason, at)
+// wrote writes a condition of taintlet's with a heartbeat of that age, counted from when
+// it is called: a test of minutes has many of them.
+func wrote(manager, kind, is, reason string, age time.Duration) func(*scene) {
+	return func(s *scene) {
+		s.t.Helper()
+		at := time.Now().Add(-age).UTC().Format(time.RFC3339)
+		status(manager, fmt.Sprintf(`{"status": {"conditions": [{"type": %q, "status": %q, "reason": %q, "message": "test", "lastHeartbeatTime": %q, "lastTransitionTime": %[4]q}]}}`, kind, is, reason, at))(s)
+	}
 }
 
 const noConditions = `{"status": {"conditions": [{"type": "HostMemoryPressure", "$patch": "delete"}, {"type": "HostDiskPressure", "$patch": "delete"}, {"type": "HostPIDPressure", "$patch": "delete"}]}}`
 
 func breakages() []breakage {
-	now := time.Now()
 	clean := status("test", noConditions)
 	return []breakage{
 		{line: "granted", state: check.Failed, text: `may not watch nodes$`,
@@ -107,7 +110,7 @@ func breakages() []breakage {
 			do:   all(nodePools, configured(`disk: {earlyPercent: 30}\n`)),
 			undo: all(kubectl("delete", "crd", "nodepools.karpenter.sh"), reapplied)},
 		{line: "slots", state: check.Failed, text: `^1 of 1 eviction slots are missing in namespace taintlet-system, .*: the Leases taintlet-evict-0$`, do: removed("lease", "taintlet-evict-0")},
-		{line: "restarts", state: check.Warning, text: `^bare: the agent ended .* out of memory \(OOMKilled\) and runs again: 3 restarts$`, do: killed(now), undo: killed(now.Add(-2 * time.Hour))},
+		{line: "restarts", state: check.Warning, text: `^bare: the agent ended .* out of memory \(OOMKilled\) and runs again: 3 restarts$`, do: killed(0), undo: killed(2 * time.Hour)},
 		{line: "one-each", state: check.Failed, text: `^bare: 2 agents' pods are on this Node, and one writes it: default/second, taintlet-system/taintlet-`, do: agentOfAnother, undo: kubectl("--namespace=default", "delete", "pod", "second", "--grace-period=0", "--force")},
 		{line: "daemonset", state: check.Failed, text: `^bare: the pod taintlet-\S+ is not ready`, do: readiness("False"), undo: readiness("True")},
 		{line: "daemonset", state: check.Failed, text: `there is no DaemonSet of taintlet in namespace taintlet-system`, do: kubectl("--namespace", bed.Namespace, "delete", "daemonset", "taintlet", "--cascade=orphan")},
@@ -123,14 +126,14 @@ func breakages() []breakage {
 			do:   status("test", `{"status": {"nodeInfo": {"kernelVersion": "4.19.0-27-amd64"}}}`),
 			undo: status("test", `{"status": {"nodeInfo": {"kernelVersion": "6.12.0"}}}`)},
 		{line: "signs", state: check.Failed, text: `^bare: the agent is silent; the agent last wrote the Node (60 min|1 h) ago$`,
-			do: status("test", condition("HostDiskPressure", "False", "SpaceSufficient", now.Add(-time.Hour))), undo: clean},
+			do: wrote("test", "HostDiskPressure", "False", "SpaceSufficient", time.Hour), undo: clean},
 		{line: "unknown", state: check.Warning, text: `bare \(HostDiskPressure: StatfsFailed\)`,
-			do: status("test", condition("HostDiskPressure", "Unknown", "StatfsFailed", now)), undo: clean},
+			do: wrote("test", "HostDiskPressure", "Unknown", "StatfsFailed", 0), undo: clean},
 		{line: "clock", state: check.Warning, text: `^bare: the host's clock is (1 h|60 min|5[0-9] min) ahead of the API server's`,
-			do: status("taintlet", condition("HostDiskPressure", "False", "SpaceSufficient", now.Add(time.Hour))), undo: clean},
+			do: wrote("taintlet", "HostDiskPressure", "False", "SpaceSufficient", -time.Hour), undo: clean},
 		{line: "taints", state: check.Warning, text: `^quiet: all conditions are paused, because "nonsense" in`, do: kubectl("annotate", "node", quiet, "taintlet.dev/paused=nonsense"), undo: kubectl("annotate", "node", quiet, "taintlet.dev/paused-")},
 		{line: "kubelet", state: check.Warning, text: `bare \(PIDPressure\)`, do: func(s *scene) {
-			status("test", condition("HostPIDPressure", "False", "PIDsSufficient", now))(s)
+			wrote("test", "HostPIDPressure", "False", "PIDsSufficient", 0)(s)
 			kubeletSays(corev1.ConditionTrue)(s)
 		}, undo: func(s *scene) { kubeletSays(corev1.ConditionFalse)(s); clean(s) }},
 	}
@@ -149,7 +152,7 @@ func keepFails(s *scene) {
 
 // noticed writes what an agent writes that has noticed that.
 func noticed(s *scene) {
-	status("test", condition("HostDiskPressure", "False", "SpaceSufficient", time.Now()))(s)
+	wrote("test", "HostDiskPressure", "False", "SpaceSufficient", 0)(s)
 	kubectl("annotate", "node", bare, `taintlet.dev/record={"version": 1, "revision": 1, "keep": {"lost": "`+memoryKey+`:NoSchedule", "version": "1"}}`)(s)
 }
 
@@ -210,12 +213,12 @@ func forgotten(s *scene) {
 }
 
 // killed says of the agent on the Node bare that it ran out of memory then.
-func killed(at time.Time) func(*scene) {
+func killed(age time.Duration) func(*scene) {
 	return func(s *scene) {
 		s.t.Helper()
 		pod := bed.PodOn(s.t, s.c, bare)
 		patch := fmt.Sprintf(`{"status": {"containerStatuses": [{"name": "taintlet", "ready": true, "restartCount": 3, "image": "a", "imageID": "a",
-			"state": {"running": {}}, "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": %q}}}]}}`, at.UTC().Format(time.RFC3339))
+			"state": {"running": {}}, "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": %q}}}]}}`, time.Now().Add(-age).UTC().Format(time.RFC3339))
 		if _, err := s.c.Client().CoreV1().Pods(pod.Namespace).Patch(s.t.Context(), pod.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
 			s.t.Fatal(err)
 		}

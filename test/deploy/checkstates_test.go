@@ -34,7 +34,6 @@ func states() []state {
 	memory := func(percent int) func(*scene) { return func(s *scene) { s.host.Memory(percent) } }
 	pause := kubectl("annotate", "node", quiet, "taintlet.dev/paused=true")
 	resume := kubectl("annotate", "node", quiet, "taintlet.dev/paused-")
-	now := time.Now()
 	clean := status("test", noConditions)
 	return []state{
 		{name: "well"},
@@ -63,10 +62,8 @@ func states() []state {
 			s.c.WaitAgentEvent(s.t, quiet, "TaintContested", "")
 		}, undo: func(s *scene) { memory(50)(s); kubectl("taint", "node", quiet, "dedicated:NoSchedule-")(s) }, holds: func(n *corev1.Node) bool { return strings.Contains(n.Annotations["taintlet.dev/record"], `"stage"`) }},
 		// Nobody has written the Node bare as taintlet until it is braked.
-		{name: "silent", do: status("test", condition("HostDiskPressure", "False", "SpaceSufficient", now.Add(-time.Hour))), undo: clean},
-		{name: "braked", do: func(s *scene) {
-			status("taintlet", condition("HostMemoryPressure", "Unknown", "FleetBrake", time.Now()))(s)
-		}, undo: clean},
+		{name: "silent", do: wrote("test", "HostDiskPressure", "False", "SpaceSufficient", time.Hour), undo: clean},
+		{name: "braked", do: wrote("taintlet", "HostMemoryPressure", "Unknown", "FleetBrake", 0), undo: clean},
 	}
 }
 

@@ -65,7 +65,7 @@ func statusFaults() []statusFault {
 		{kind: shown.PolicyChanged, do: patch(policies, "taintlet-nodes", `{"spec": {"failurePolicy": "Ignore"}}`), undo: func(s *scene) { anew(s, policies, "taintlet-nodes") }},
 		{kind: shown.SlotMissing, do: removed("lease", "taintlet-evict-0")},
 		{kind: shown.VersionsDiffer, do: otherImage("other:1"), undo: otherImage("")},
-		{kind: shown.ClockSkew, node: bare, do: status("taintlet", condition("HostDiskPressure", "False", "SpaceSufficient", now.Add(24*time.Hour))), undo: status("test", noConditions)},
+		{kind: shown.ClockSkew, node: bare, do: wrote("taintlet", "HostDiskPressure", "False", "SpaceSufficient", -24*time.Hour), undo: status("test", noConditions)},
 	}
 }
 
