@@ -102,7 +102,7 @@ DEPTH ?= 12
 EXHAUST_FOR ?= 2s
 
 .PHONY: exhaust
-exhaust: ## try all sequences of up to DEPTH=12 events on the decider, from 25 states, for at least EXHAUST_FOR=2s each (40 minutes); MUTANTS=1: list the broken deciders that this detects (20 minutes)
+exhaust: ## try all sequences of up to DEPTH=12 events on the decider, from 25 states, for at least EXHAUST_FOR=2s each (40 minutes); MUTANTS=1: list the broken deciders that this detects (30 minutes)
 ifdef MUTANTS
 	TAINTLET_MUTANTS=$(CURDIR)/test/exhaust/mutants.txt go test ./test/exhaust -count 1 -timeout 1h -v -run TestMutants | grep --line-buffered -v '^=== '
 else

@@ -67,6 +67,9 @@ func (s *State) desire(t *turn) {
 		if held, _ := s.refusesTaint(t, s.conditions.of(d.Condition), d); held != "" || s.isOver(t, d) {
 			continue
 		}
+		if d.Pair.Effect == taints.NoExecute && !isDesired(before, d.Pair) && !t.in.Node.Has(d.Pair) {
+			s.eviction.at = t.now // again, if the slot was lost before the taint was written
+		}
 		s.ledger.desired = append(s.ledger.desired, d)
 	}
 	s.ledger.isChanged = s.ledger.isChanged || !slices.Equal(before, s.ledger.desired)

@@ -17,6 +17,7 @@ import (
 var (
 	exhaustDepth   = flag.Int("exhaust-depth", 2, "how many events, at most, follow each start")
 	exhaustFor     = flag.Duration("exhaust-for", 0, "how long each start of each alphabet may take; 0: until the depth is reached")
+	exhaustMost    = flag.Int("exhaust-patience", 60, "how many times as long a start of a deep alphabet may take, at most")
 	exhaustResults = flag.String("exhaust-results", "", "the file into which the results are written")
 	exhaustFirst   = flag.Bool("exhaust-first", false, "end with the first failure, which is not made shorter")
 	exhaustOnly    = flag.String("exhaust-only", "", "the alphabets of whose names this is a part")
@@ -68,7 +69,9 @@ func starts() []origin {
 		from("pause waits for a token to end", with([]string{"config budget 1 10m", "others annotate taintlet.dev/paused=true"}, with(tainted, "others annotate taintlet.dev/paused-", "others annotate taintlet.dev/paused=true", "memory bad", "others annotate taintlet.dev/paused-")...)...),
 		from("maintenance", with([]string{"config maintenance Drained", "kubelet Drained True"}, tainted...)...),
 		from("rule dropped", with(tainted, "config drop memory")...),
-		from("own key, dropped, restarted", with([]string{"config rule memory example.com/low:NoSchedule"}, with(tainted, "config drop memory", "restart")...)...),
+		from("own key, dropped, restarted", with([]string{"config rule memory example.com/low:NoSchedule"}, with(tainted, "api down", "config drop memory", "restart", "api up")...)...),
+		from("clears at once", with([]string{"config clear-after 0s 0s"}, tainted...)...),
+		from("critical, slot lost before the write", "config critical memory", "memory certain critical", "+1m", "api down", "memory critical", "slot unknown", "api up"),
 		from("the kubelet's condition", with(tainted, "kubelet MemoryPressure True")...),
 		from("restarted", with(tainted, "restart")...),
 		from("written and not heard", with([]string{"writes wait"}, with(tainted, "write lands unheard")...)...),
@@ -91,7 +94,8 @@ func alphabets() []alphabet {
 		{name: "writes", events: []string{"memory certain", "memory ok", "+2m", "writes wait", "write lands", "write lands unheard", "write of the past lands", "restart", "others remove " + kept}},
 		{name: "time travel", events: []string{"memory certain", "memory ok", "+2m", "restart", "restart stale", "watch waits", "watch goes on", "others remove " + kept}},
 		{name: "others", events: []string{"memory bad", "memory ok", "+1m", "+10m", "others remove " + kept, "others remove " + stand, "others add " + kept, "others add " + stand, "kubelet MemoryPressure True", "kubelet MemoryPressure False"}},
-		{name: "people", events: []string{"memory certain", "memory ok", "+2m", "+10m", "others annotate taintlet.dev/paused=true", "others annotate taintlet.dev/paused-", "others remove " + kept, "restart"}},
+		{name: "people", events: []string{"memory certain", "memory ok", "+2m", "+10m", "others annotate taintlet.dev/paused=true", "others annotate taintlet.dev/paused-", "others remove " + kept, "others remove " + evicts2, "restart"}},
+		{name: "newer release", events: []string{"memory certain", "memory ok", "+2m", `others annotate taintlet.dev/record={"version":2}`, "others annotate taintlet.dev/record-", "restart"}},
 		{name: "observe", events: []string{"memory certain", "memory ok", "+2m", "+10m", "others annotate taintlet.dev/mode=Observe", "others annotate taintlet.dev/mode-", "others remove " + kept, "restart"}},
 		{name: "eviction", events: []string{"config critical memory", "memory critical", "memory ok", "memory unknown", "+1m", "+1h", "slot none", "slot held", "slot unknown", "others remove " + evicts2, "restart"}},
 		{name: "cluster", events: []string{"memory certain", "memory ok", "+2m", "policy absent", "policy present", "config drop memory", "config default", "config rule memory example.com/low:NoSchedule", "restart", "others remove " + kept}},
@@ -116,7 +120,7 @@ func alphabets() []alphabet {
 	}
 	every.events = append(every.events, "+24h", "+10s", "writes land", "api down", "api up", "reboot", "recreate", "memory certain critical",
 		"others add example.com/x:NoSchedule", "others annotate taintlet.dev/paused=MemoryPressure",
-		`others annotate taintlet.dev/record={"version":2}`, "others annotate taintlet.dev/record-", "kubelet Drained True", "kubelet Drained False", "config maintenance Drained")
+		"kubelet Drained True", "kubelet Drained False", "config maintenance Drained")
 	return append(all, every)
 }
 
@@ -142,7 +146,7 @@ func (w *world) happens(event string) (isPossible bool) {
 	words := strings.Fields(event)
 	if words[0] == "config" {
 		before := w.cfg
-		return w.event(words) == nil && !reflect.DeepEqual(before.Rules, w.cfg.Rules) || before.WriteBudget != w.cfg.WriteBudget || len(before.Maintenance.Conditions) != len(w.cfg.Maintenance.Conditions)
+		return w.event(words) == nil && !reflect.DeepEqual(before, w.cfg)
 	}
 	return w.event(words) == nil
 }
@@ -368,7 +372,7 @@ func (a alphabet) from(t *testing.T, begin origin) *search {
 	s := &search{alphabet: a, seen: map[uint64]bool{}}
 	s.keyer = &keyer{plans: map[reflect.Type][]how{}, isStale: slices.Contains(a.events, "restart stale"), isLate: slices.Contains(a.events, "write of the past lands")}
 	if *exhaustFor > 0 {
-		s.until = time.Now().Add(*exhaustFor * time.Duration(max(1, a.patience)))
+		s.until = time.Now().Add(*exhaustFor * time.Duration(max(1, min(a.patience, *exhaustMost))))
 	}
 	s.run(begin.begin(t, newMemo()), max(1, *exhaustDepth+a.depth))
 	return s

@@ -67,6 +67,13 @@ type process struct {
 	isChanged bool
 	policy    *decide.Policy
 	facts     taints.Facts
+	// policies are all that it has had.
+	policies []*decide.Policy
+}
+
+// knows reports whether a rule that the process has had asks for a pair.
+func (p *process) knows(pair taints.Pair) bool {
+	return slices.ContainsFunc(p.policies, func(policy *decide.Policy) bool { return policy.Produces(pair) })
 }
 
 // evidence is what the samples of one condition said.
@@ -172,6 +179,7 @@ func (j *judge) decided(w *world, before *decide.State, in decide.Inputs, d deci
 	p.isRunning = w.state.WhyNotWriting() == "" && (wasRunning || in.Node != nil)
 	if p.isRunning && !wasRunning {
 		p.inherit(w)
+		j.inheritsTokens(w, in)
 		if w.node.Annotations[taints.RecordAnnotation] == "" {
 			j.evictedAt = time.Time{} // the Node was made anew, and nobody remembers
 		}
@@ -190,6 +198,10 @@ func (j *judge) decided(w *world, before *decide.State, in decide.Inputs, d deci
 	if p.policy != w.policy || p.facts != w.facts {
 		p.policy, p.facts, p.isChanged = w.policy, w.facts, true
 	}
+	if !slices.Contains(p.policies, w.policy) {
+		p.policies = append(slices.Clip(p.policies), w.policy)
+	}
+	j.leavesToNewer(w, in, d)
 	metered := 0
 	for _, n := range d.Notices {
 		metered += j.noticed(w, n)
@@ -212,7 +224,43 @@ func (j *judge) decided(w *world, before *decide.State, in decide.Inputs, d deci
 	j.due = nil
 	if p.isRunning && wasRunning {
 		j.ends(w, in)
-		j.explains(w, in)
+		j.explains(w, in, d)
+	}
+	if d.Desired != nil && in.Slot != decide.SlotHeld && evicts(*d.Desired, in.Node.Node) {
+		j.fail("it asks for a NoExecute taint without a slot, and that holds up its whole write")
+	}
+}
+
+// leavesToNewer judges whether the Node is left alone exactly as long as its record is a newer
+// release's.
+func (j *judge) leavesToNewer(w *world, in decide.Inputs, d decide.Decision) {
+	if in.Node == nil || j.verdict != "" {
+		return
+	}
+	switch isNewer := strings.Contains(in.Node.Annotations[taints.RecordAnnotation], `"version":2`); {
+	case isNewer && d.Desired != nil:
+		j.verdict = "it writes a Node whose record is a newer release's"
+	case !isNewer && w.state.WhyNotWriting() != "":
+		j.verdict = "it does not write, although " + w.state.WhyNotWriting() + " no longer"
+	}
+}
+
+// inheritsTokens judges whether a restart gives tokens that the record does not have.
+func (j *judge) inheritsTokens(w *world, in decide.Inputs) {
+	r := w.memo.status(in.Node.Node)
+	if r.Revision == 0 || r.Boot != w.boot.ID {
+		return
+	}
+	left := func(b decide.WriteBudget, fullAt time.Duration) int {
+		missing := max(0, w.boot.At.Add(fullAt).Sub(w.clock()))
+		return max(0, b.Burst-int((missing+b.Interval.Duration-1)/b.Interval.Duration))
+	}
+	most := left(w.policy.Upkeep, r.TokensAt)
+	for i := range w.policy.Conditions {
+		most += left(w.policy.WriteBudget, r.Conditions[w.policy.Conditions[i].Name].TokensAt)
+	}
+	if has := w.state.Tokens(w.policy, w.clock()); has > most {
+		j.fail("a restarted agent has %d tokens, and by the record %d are left", has, most)
 	}
 }
 
@@ -234,9 +282,15 @@ func (j *judge) ends(w *world, in decide.Inputs) {
 }
 
 // explains judges what people are told of a taint that is not set.
-func (j *judge) explains(w *world, in decide.Inputs) {
+func (j *judge) explains(w *world, in decide.Inputs, d decide.Decision) {
 	if in.Node == nil {
 		return
+	}
+	for _, desired := range w.state.DesiredTaints() {
+		isLate := !in.Node.Has(desired.Pair) && d.Desired == nil && w.job == nil && indexOf(desired.Condition) >= 0 && !desired.IsSoft()
+		if isLate && w.state.WhyNot(w.policy, in, desired.Condition, w.clock()) == "" {
+			j.fail("nobody is told why %s is not set again", desired.Pair)
+		}
 	}
 	for _, name := range names() {
 		paused := decide.PausedBy(in.Node.Node, w.policy, name)
@@ -258,7 +312,8 @@ func (p *process) inherit(w *world) {
 	for name, c := range w.memo.status(w.node).Conditions {
 		if i := indexOf(name); i >= 0 && c.Level > probes.OK {
 			p.evidence[i].wasBad = true
-			p.evidence[i].isAnnounced = c.Level == probes.Critical
+			isThere := func(pair taints.Pair) bool { return pair.Effect == taints.NoExecute }
+			p.evidence[i].isAnnounced = c.Level == probes.Critical && slices.ContainsFunc(w.memo.status(w.node).Owned, isThere)
 		}
 	}
 }
@@ -384,6 +439,8 @@ func (j *judge) wrote(w *world, before, after *taints.Node, written *job) {
 		switch {
 		case !after.Has(pair) && !isOurs && !isTaken:
 			j.fail("%s of others is removed", pair)
+		case !after.Has(pair) && !isTaken && written != w.late && !j.process.knows(pair):
+			j.fail("%s is removed, and no rule of this process asks for it", pair)
 		case !after.Has(pair) && taints.ControllerWants(before, pair):
 			j.fail("%s is removed although the kubelet's condition is True", pair)
 		case !isOurs && after.Has(pair) && slices.Contains(record, pair):
@@ -473,7 +530,7 @@ func (j *judge) othersChanged(w *world, next *taints.Node) {
 	isSeen := w.apiUp && !w.watchWaits && !w.writesWait && w.known == w.read && j.process.hasLanded
 	for _, d := range w.state.DesiredTaints() {
 		isLost := slices.Contains(j.ours, d.Pair) && !next.Has(d.Pair)
-		isPaused := w.state.PausedBy(d.Condition) != "" || decide.PausedBy(next, w.policy, d.Condition) != ""
+		isPaused := d.Pair.Effect != taints.NoExecute && (w.state.PausedBy(d.Condition) != "" || decide.PausedBy(next, w.policy, d.Condition) != "")
 		if isLost && (d.IsSoft() || isManual(w.policy, d)) {
 			continue
 		}
@@ -566,7 +623,7 @@ func (j *judge) settled(w *world, kind string) {
 		return
 	}
 	for _, pair := range j.ours {
-		if kind == "ok" && w.policy.Produces(pair) && !taints.ControllerWants(w.node, pair) {
+		if kind == "ok" && j.process.knows(pair) && !taints.ControllerWants(w.node, pair) {
 			j.fail("%s stands after 4 hours of good samples", pair)
 		}
 	}
