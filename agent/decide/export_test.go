@@ -38,6 +38,7 @@ func (s *State) PausedBy(name probes.Condition) describe.Hold { return s.known(n
 
 // WhyNot says what keeps the taints of a condition that is not OK from the Node.
 func (s *State) WhyNot(p *Policy, in Inputs, name probes.Condition, now time.Time) describe.Hold {
+	in.Facts.KeepPolicy = in.Facts.KeepPolicy && !s.IsKeepFailing() // as Step does
 	held, _, _ := s.whyNot(&turn{policy: p, in: in, now: now}, s.known(name))
 	return held
 }

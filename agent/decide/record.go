@@ -72,7 +72,7 @@ type memory struct {
 	Freed string `json:"freed,omitempty"`
 	// TokensAt is when the bucket Policy.Upkeep is full again.
 	TokensAt time.Duration `json:"tokensAt,omitempty"`
-	// EvictedAt is when the Node last stepped up to Critical.
+	// EvictedAt is when a NoExecute taint was last decided.
 	EvictedAt time.Duration `json:"evictedAt,omitempty"`
 	// Keep says that the admission policy fails.
 	Keep recordKeep `json:"keep,omitzero"`

@@ -58,7 +58,7 @@ func (t *turn) notify(n Notice) {
 
 // eviction is what a State knows of evictions of this Node.
 type eviction struct {
-	// at is when this Node most recently stepped up to Critical.
+	// at is when a NoExecute taint was most recently decided.
 	at time.Time
 	// waits: people know that an eviction waits for a slot.
 	waits bool

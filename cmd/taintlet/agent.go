@@ -149,7 +149,9 @@ func (o *options) parts(cfg *config.Config, log *slog.Logger) (assembly.Options,
 	}
 	parts := assembly.Options{
 		Node: o.nodeName, Namespace: o.namespace, DryRun: o.dryRun, DNSPods: dnsPods, Config: cfg, Log: log,
-		Instance: instanceName(), Boot: boot, Now: now, Version: command.Version(),
+		// No other process has this name. It begins with the pod's, where the manifest passes that on, or the host's.
+		Instance: fmt.Sprintf("%.60s-%s", cmp.Or(os.Getenv("POD_NAME"), defaultNodeName()), strings.ToLower(rand.Text()[:6])),
+		Boot:     boot, Now: now, Version: command.Version(),
 		NewProbe: hostprobes.NewProbe(o.host),
 	}
 	parts.HostIP, _ = netip.ParseAddr(os.Getenv("HOST_IP")) // the zero value: it is not known
@@ -172,12 +174,6 @@ func apiConfig(kubeconfig string) (restConfig *rest.Config, err error) {
 	}
 	restConfig.UserAgent = command.UserAgent()
 	return restConfig, nil
-}
-
-// instanceName is a name that no other process has. It begins with a name that
-// people know: the pod's, where the manifest passes it on, or the host's.
-func instanceName() string {
-	return fmt.Sprintf("%.60s-%s", cmp.Or(os.Getenv("POD_NAME"), defaultNodeName()), strings.ToLower(rand.Text()[:6]))
 }
 
 func newLogger(o *options, w io.Writer) *slog.Logger {
