@@ -309,11 +309,12 @@ func (j *judge) explains(w *world, in decide.Inputs, d decide.Decision) {
 
 // inherit takes in what the record on the Node says of the bad samples of others.
 func (p *process) inherit(w *world) {
-	for name, c := range w.memo.status(w.node).Conditions {
+	record := w.memo.status(w.node)
+	hasEvicted := slices.ContainsFunc(record.Owned, func(pair taints.Pair) bool { return pair.Effect == taints.NoExecute })
+	for name, c := range record.Conditions {
 		if i := indexOf(name); i >= 0 && c.Level > probes.OK {
 			p.evidence[i].wasBad = true
-			isThere := func(pair taints.Pair) bool { return pair.Effect == taints.NoExecute }
-			p.evidence[i].isAnnounced = c.Level == probes.Critical && slices.ContainsFunc(w.memo.status(w.node).Owned, isThere)
+			p.evidence[i].isAnnounced = c.Level == probes.Critical && hasEvicted
 		}
 	}
 }

@@ -115,7 +115,8 @@ func TestMutantsFit(t *testing.T) {
 }
 
 // searches are how the enumeration is run on each mutant: first all sequences of two events,
-// and where nobody noticed, longer ones, in a tenth of a second for each start and alphabet, and a second where the alphabet is a deep one.
+// and where nobody noticed, longer ones. Each start of an alphabet has a tenth of a second for
+// them, and a second if the alphabet is a deep one.
 func searches() [][]string {
 	return [][]string{{"-exhaust-depth=2"}, {"-exhaust-depth=12", "-exhaust-for=100ms", "-exhaust-patience=10"}}
 }
@@ -166,7 +167,7 @@ func (m mutant) isNoticed(t *testing.T, program string, search []string) bool {
 func TestMutants(t *testing.T) {
 	results := os.Getenv("TAINTLET_MUTANTS")
 	if results == "" {
-		t.Skip("takes 40 minutes: make exhaust MUTANTS=1")
+		t.Skip("takes 30 minutes: make exhaust MUTANTS=1")
 	}
 	if asItIs := (mutant{"gate.go", "package decide", "package decide"}); !asItIs.survives(t) {
 		t.Fatal("the decider as it is does not pass, so nothing is known of a broken one")
