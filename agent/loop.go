@@ -138,18 +138,19 @@ func (l *loop) run(ctx context.Context) error {
 
 // evaluate asks the decider and passes its answer on.
 func (l *loop) evaluate(in decide.Inputs) {
+	now := l.Now()
 	in.Facts, in.Slot, in.Peers, in.AnswersSince = l.facts, l.slot, l.fleet.Peers(), l.answersSince
 	if l.answer.isKnown && !l.answer.isAwaited { // before that, a wrong via would be written
 		in.Node, in.NodeAt = l.newest, l.seenAt
 	}
 	before := l.state
-	next, d := decide.Step(l.deciderPolicy, before, in, l.Now())
-	if l.answer.isTooOld(before.DesiredTaints(), next.DesiredTaints(), d.Notices, l.Now()) {
+	next, d := decide.Step(l.deciderPolicy, before, in, now)
+	if l.answer.isTooOld(before.DesiredTaints(), next.DesiredTaints(), d.Notices, now) {
 		// Without the Node the evidence is taken in and nothing is decided to write.
 		l.answer.isAwaited = true
 		l.policy.Ask(l.answer.isPresent)
 		in.Node = nil
-		next, d = decide.Step(l.deciderPolicy, before, in, l.Now())
+		next, d = decide.Step(l.deciderPolicy, before, in, now)
 	}
 	l.state = next
 	l.pending = append(l.pending, d.Notices...)
@@ -162,17 +163,17 @@ func (l *loop) evaluate(in decide.Inputs) {
 		}
 		l.pending = nil
 	}
-	l.levelEvents.pass(l.Now(), l.event)
+	l.levelEvents.pass(now, l.event)
 	l.slots.Request(d.Slot, l.cfg)
 	if d.Desired != nil && l.answer.isKnown {
 		l.outbox.Put(l.newest.Node, *d.Desired)
 	}
 	if !d.Adopted.IsZero() {
-		l.heartbeat.Reset(l.untilHeartbeat() - l.Now().Sub(d.Adopted))
+		l.heartbeat.Reset(l.untilHeartbeat() - now.Sub(d.Adopted))
 	}
 	l.probes.Decided(&l.state)
 	l.tellFleet()
-	l.metrics.Decided(l.deciderPolicy, &l.state, l.fleet.Status(), l.Now())
+	l.metrics.Decided(l.deciderPolicy, &l.state, l.fleet.Status(), now)
 	l.health.SetReady(l.whyNotReady())
 }
 

@@ -283,9 +283,6 @@ func TestStatusOfAThousandNodes(t *testing.T) {
 		t.Errorf("%+v, %d nodes shown", report.Summary, len(report.Nodes))
 	}
 	t.Logf("%d Nodes took %s", count, took)
-	if took > 10*time.Second {
-		t.Errorf("%d Nodes took %s", count, took)
-	}
 	command := exec.CommandContext(t.Context(), plugin.Path(t), "status", "--namespace=", "--kubeconfig="+cluster.Kubeconfig(t, c.Admin())) //nolint:gosec // our own binary
 	var text strings.Builder
 	command.Stdout, command.Stderr = &text, &text
