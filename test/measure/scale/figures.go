@@ -26,6 +26,8 @@ type figures struct {
 	Stopped string
 	// CPUs is how many processors the machine has.
 	CPUs int
+	// Cores is how many of them etcd and the API server may use together; 0: all.
+	Cores float64
 	// Base, Watches and Idle are the cost of the cluster with Nodes alone, with a
 	// bare watch of each, and with an agent on each.
 	Base, Watches, Idle cost

@@ -20,6 +20,7 @@ type options struct {
 	ramp, idle, base, restart, observed time.Duration
 	refresh, limit                      time.Duration
 	brake                               int
+	cores                               float64  // of etcd and the API server together; 0: all
 	parts                               []string // empty: all
 	partial                             string   // what a full run has and this one has not
 	results                             string
@@ -37,6 +38,7 @@ func parse(args []string) (*options, error) {
 	flags.DurationVar(&o.observed, "observed", 0, "how long each incident is observed (default 1m0s, and 10 s more than the last taint may take)")
 	flags.DurationVar(&o.refresh, "refresh", 10*time.Minute, "how long the agents are observed after their EndpointSlices have changed")
 	flags.DurationVar(&o.limit, "limit", 3*time.Hour, "stop after this time, and report what was measured by then")
+	flags.Float64Var(&o.cores, "cores", 0, "how many processors etcd and the API server may use together (0: all; needs root)")
 	flags.StringSliceVar(&o.parts, "parts", nil, "measure these alone, in the order of a full run: "+strings.Join(partNames(), ", "))
 	flags.StringVar(&o.results, "results", "results", "where results are written, seen from test/measure/scale")
 	if err := flags.Parse(args); err != nil {
@@ -44,6 +46,9 @@ func parse(args []string) (*options, error) {
 	}
 	if len(flags.Args()) > 0 {
 		return nil, fmt.Errorf("unexpected argument %q", flags.Args()[0])
+	}
+	if o.cores < 0 || o.cores > 0 && o.measures("outage") {
+		return nil, fmt.Errorf("--cores %g: must not be negative, and goes with --parts without outage, which starts another API server", o.cores)
 	}
 	if o.nodes < 20 {
 		return nil, fmt.Errorf("--nodes %d: must be at least 20", o.nodes)
@@ -66,6 +71,9 @@ func partialBy(flags *pflag.FlagSet, parts []string, observed time.Duration) str
 	var all []string
 	if len(parts) > 0 {
 		all = append(all, "only "+strings.Join(parts, ", "))
+	}
+	if cores := flags.Lookup("cores"); cores.Changed {
+		all = append(all, "etcd and the API server have "+cores.Value.String()+" processors")
 	}
 	flags.Visit(func(f *pflag.Flag) {
 		given, err := time.ParseDuration(f.Value.String())

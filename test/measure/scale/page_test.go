@@ -43,7 +43,7 @@ func tableSections() map[string]func(*results, printer) {
 	return map[string]func(*results, printer){
 		"runs": (*results).runs, "demands": (*results).demands, "growth": (*results).growth, "larger": (*results).larger,
 		"idle": (*results).idle, "cost": (*results).cost, "incidents": (*results).incidents, "incident requests": (*results).incidentRequests,
-		"restarts": (*results).restarts, "restart requests": (*results).restartRequests, "held": (*results).held, "status": (*results).status, "own": (*results).own,
+		"restarts": (*results).restarts, "restart requests": (*results).restartRequests, "held": (*results).held, "status": (*results).status, "own": (*results).own, "cores": (*results).cores,
 	}
 }
 

@@ -62,6 +62,9 @@ func writeResults(folder string, f *figures, text string) error {
 		if len(f.Parts) > 0 && len(f.Parts) < len(parts()) {
 			name += "-" + strings.Join(f.Parts, "-")
 		}
+		if f.Cores > 0 {
+			name += fmt.Sprintf("-cores-%g", f.Cores)
+		}
 	}
 	path, err := measure.Write(folder, name, f, text)
 	if err == nil {

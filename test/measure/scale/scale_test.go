@@ -50,7 +50,7 @@ func TestScale(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &figures{Origin: measure.Here("."), Nodes: o.nodes, Partial: o.partial, CPUs: runtime.NumCPU(), Admission: map[string]float64{}}
+	f := &figures{Origin: measure.Here("."), Nodes: o.nodes, Partial: o.partial, CPUs: runtime.NumCPU(), Cores: o.cores, Admission: map[string]float64{}}
 	r := &run{stage: newStage(t, o), f: f}
 	r.all(t)
 	known, err := readResults(o.results)
@@ -155,6 +155,9 @@ func newStage(t *testing.T, o *options) *stage {
 	s.must(err)
 	t.Cleanup(s.view.end)
 	s.foreign = s.startChild(t, foreignKind, s.setup)
+	if o.cores > 0 {
+		s.must(limitCores(s.cluster, o.cores))
+	}
 	return s
 }
 

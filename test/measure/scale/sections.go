@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -383,7 +384,7 @@ func (r *results) status(p printer) {
 func (r *results) limits(p printer) {
 	newest := map[int]*figures{}
 	for _, f := range r.all {
-		if f.off().Leases.Requests > 0 {
+		if f.off().Leases.Requests > 0 && f.Cores == 0 {
 			newest[f.Nodes] = f
 		}
 	}
@@ -420,6 +421,44 @@ func (r *results) limits(p printer) {
 		} else {
 			p("%s -%s", law.what, law.end)
 		}
+	}
+}
+
+// cores has the newest mass incident of each size beside an API server with few processors, and what
+// follows for larger machines and fleets.
+func (r *results) cores(p printer) {
+	newest := map[[2]float64]*figures{}
+	for _, f := range r.all {
+		if f.off().Leases.Requests > 0 && f.Cores > 0 {
+			newest[[2]float64{float64(f.Nodes), f.Cores}] = f
+		}
+	}
+	incidentHead(p, "nodes | processors | run")
+	var loads []point // Nodes for each processor, and seconds until the last taint
+	for _, at := range slices.SortedFunc(maps.Keys(newest), func(a, b [2]float64) int { return slices.Compare(a[:], b[:]) }) {
+		f := newest[at]
+		in := f.off()
+		incidentRow(p, fmt.Sprintf("%s | %g | %s", thousands(f.Nodes), f.Cores, link(f, "")), f, in)
+		if in.Tainted == f.Nodes {
+			loads = append(loads, point{at[0] / at[1], in.Last.Seconds()})
+		}
+	}
+	exponent, ok := fit(loads)
+	if !ok {
+		return
+	}
+	middle := 0.0 // of the logarithms: the law's line goes through it
+	for _, l := range loads {
+		middle += (math.Log(l.y) - exponent*math.Log(l.x)) / float64(len(loads))
+	}
+	p("\nThe last taint comes with the power %.2f of the Nodes for each processor. That makes, if nothing else is the limit:\n\n", exponent)
+	p("| nodes | 2 processors | 8 | 32 |\n|---|---|---|---|\n")
+	for _, nodes := range []float64{2000, 5000, 15000} {
+		p("| %s |", thousands(int(nodes)))
+		for _, cores := range []float64{2, 8, 32} {
+			p(" %s |", seconds(duration(math.Exp(middle+exponent*math.Log(nodes/cores)))))
+		}
+		p("\n")
 	}
 }
 
