@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -54,10 +55,16 @@ func BuildOther(ctx context.Context, nested, source, folder string) (string, err
 	return program, err
 }
 
-// ModuleFolder is where the source of a module is, at the version that the nested module has.
+// ModuleFolder is where the source of a module is, at the version that the nested module has. It is
+// downloaded if nothing was built of it yet.
 func ModuleFolder(ctx context.Context, nested, module string) (string, error) {
-	folder, err := Output(ctx, nested, nil, "go", "list", "-m", "-f={{.Dir}}", module)
-	return strings.TrimSpace(folder), err
+	said, err := Output(ctx, nested, nil, "go", "mod", "download", "-json", module)
+	if err != nil {
+		return "", err
+	}
+	var m struct{ Dir string }
+	err = json.Unmarshal([]byte(said), &m)
+	return m.Dir, err
 }
 
 func program(ctx context.Context, source, folder string, options BuildOptions, flags ...string) (string, error) {
