@@ -116,7 +116,7 @@ faults: controlplane ## kill an agent at each of its requests, and run it throug
 	@set -o pipefail; TAINTLET_FAULT_SEEDS=$(SEEDS) TAINTLET_FAULT_FIRST=$(FIRST) TAINTLET_FAULT_RESULTS=$(CURDIR)/test/faults/results.md TAINTLET_REQUIRE=controlplane go test -count 1 -timeout 6h -v ./test/faults | grep --line-buffered -v '^ *=== '
 
 .PHONY: attack
-attack: controlplane ## attack a running agent in every way (some minutes); TAINTLET_WRITE_RELIABILITY=1 writes test/security/README.md
+attack: controlplane ## attack a running agent in every way (more than 12 minutes); TAINTLET_WRITE_RELIABILITY=1 writes test/security/README.md
 	@set -o pipefail; for test in TestAttacks TestStolenToken; do \
 		TAINTLET_REQUIRE=controlplane TAINTLET_LONG_ATTACKS=1 go test -count 1 -timeout 40m -v -run $$test ./test/security | grep --line-buffered -v '^=== ' || exit 1; \
 	done

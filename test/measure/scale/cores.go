@@ -11,11 +11,11 @@ import (
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
-// quotaPeriod is within which processes that used their share wait for the next period.
+// quotaPeriod is the length of a period. Processes that have used their quota wait for the next one.
 const quotaPeriod = 100 * time.Millisecond
 
-// limitCores lets etcd and the API server together use so many processors, as if they ran on a
-// smaller machine. The control group for that, of the first or the second version, stays for the next run.
+// limitCores restricts etcd and the API server together to that many processors, as if they ran on a
+// smaller machine. It uses a control group of either version, which stays for the next run.
 func limitCores(c *cluster.Cluster, cores float64) error {
 	quota, period := int64(cores*float64(quotaPeriod.Microseconds())), quotaPeriod.Microseconds()
 	group, limits := "/sys/fs/cgroup/cpu/taintlet-scale", map[string]string{"cpu.cfs_period_us": fmt.Sprint(period), "cpu.cfs_quota_us": fmt.Sprint(quota)}

@@ -255,11 +255,11 @@ func judgeGrowth(f *figures, others []*figures) []line {
 				points = append(points, point{float64(run.Nodes), y})
 			}
 		}
-		if exponent, ok := fit(points); ok && f.isFull() {
-			l.measured = fmt.Sprintf("%.3f", exponent)
-			l.verdict = rulingOf(exponent <= mostGrowth)
+		if law, ok := fit(points); ok && f.isFull() {
+			l.measured = fmt.Sprintf("%.3f", law.exponent)
+			l.verdict = rulingOf(law.exponent <= mostGrowth)
 			if g.perAgent {
-				l.verdict = rulingOf(exponent <= constant)
+				l.verdict = rulingOf(law.exponent <= constant)
 			}
 		}
 		lines = append(lines, l)
@@ -279,9 +279,14 @@ func (f *figures) off() *incident {
 
 type point struct{ x, y float64 }
 
-// fit returns the exponent of the power law through the points: the slope of the
-// logarithms by least squares. False: they do not differ in x.
-func fit(points []point) (exponent float64, ok bool) {
+// powerLaw is y = factor * x^exponent.
+type powerLaw struct{ factor, exponent float64 }
+
+func (l powerLaw) at(x float64) float64 { return l.factor * math.Pow(x, l.exponent) }
+
+// fit returns the power law through the points: the line through the logarithms by least squares.
+// False: they do not differ in x.
+func fit(points []point) (law powerLaw, ok bool) {
 	var n, sx, sy, sxx, sxy float64
 	for _, p := range points {
 		x, y := math.Log(p.x), math.Log(p.y)
@@ -289,9 +294,10 @@ func fit(points []point) (exponent float64, ok bool) {
 	}
 	spread := n*sxx - sx*sx
 	if n < 2 || spread < 1e-9 {
-		return 0, false
+		return powerLaw{}, false
 	}
-	return (n*sxy - sx*sy) / spread, true
+	exponent := (n*sxy - sx*sy) / spread
+	return powerLaw{math.Exp((sy - exponent*sx) / n), exponent}, true
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

@@ -91,8 +91,8 @@ func TestJudge(t *testing.T) {
 
 func TestFit(t *testing.T) {
 	t.Parallel()
-	if e, ok := fit([]point{{100, 300}, {1000, 30000}, {5000, 750000}}); !ok || math.Abs(e-2) > 1e-9 {
-		t.Errorf("exponent of a square: %v, %v", e, ok)
+	if law, ok := fit([]point{{100, 300}, {1000, 30000}, {5000, 750000}}); !ok || math.Abs(law.exponent-2) > 1e-9 || math.Abs(law.at(10)-3) > 1e-9 {
+		t.Errorf("a square, 3 at 10: %+v, %v", law, ok)
 	}
 	if _, ok := fit([]point{{100, 300}, {100, 310}}); ok {
 		t.Error("one size has an exponent")

@@ -72,8 +72,8 @@ func partialBy(flags *pflag.FlagSet, parts []string, observed time.Duration) str
 	if len(parts) > 0 {
 		all = append(all, "only "+strings.Join(parts, ", "))
 	}
-	if cores := flags.Lookup("cores"); cores.Changed {
-		all = append(all, "etcd and the API server have "+cores.Value.String()+" processors")
+	if cores := flags.Lookup("cores").Value.String(); cores != flags.Lookup("cores").DefValue {
+		all = append(all, "cores "+cores+", not all")
 	}
 	flags.Visit(func(f *pflag.Flag) {
 		given, err := time.ParseDuration(f.Value.String())

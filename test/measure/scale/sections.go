@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -415,9 +414,9 @@ func (r *results) limits(p printer) {
 		{"time of the last taint, where all were tainted", last, ", "}, {"requests of the agents", requests, ", "},
 		{"CPU seconds of the API server", server, ", "}, {"CPU seconds of the agents", agents, ".\n"},
 	} {
-		exponent, ok := fit(law.points)
+		fitted, ok := fit(law.points)
 		if ok {
-			p("%s %.2f%s", law.what, exponent, law.end)
+			p("%s %.2f%s", law.what, fitted.exponent, law.end)
 		} else {
 			p("%s -%s", law.what, law.end)
 		}
@@ -443,20 +442,16 @@ func (r *results) cores(p printer) {
 			loads = append(loads, point{at[0] / at[1], in.Last.Seconds()})
 		}
 	}
-	exponent, ok := fit(loads)
+	law, ok := fit(loads)
 	if !ok {
 		return
 	}
-	middle := 0.0 // of the logarithms: the law's line goes through it
-	for _, l := range loads {
-		middle += (math.Log(l.y) - exponent*math.Log(l.x)) / float64(len(loads))
-	}
-	p("\nThe last taint comes with the power %.2f of the Nodes for each processor. That makes, if nothing else is the limit:\n\n", exponent)
+	p("\nThe last taint comes with the power %.2f of the Nodes for each processor. That makes, if nothing else is the limit:\n\n", law.exponent)
 	p("| nodes | 2 processors | 8 | 32 |\n|---|---|---|---|\n")
 	for _, nodes := range []float64{2000, 5000, 15000} {
 		p("| %s |", thousands(int(nodes)))
 		for _, cores := range []float64{2, 8, 32} {
-			p(" %s |", seconds(duration(math.Exp(middle+exponent*math.Log(nodes/cores)))))
+			p(" %s |", seconds(duration(law.at(nodes/cores))))
 		}
 		p("\n")
 	}
