@@ -118,6 +118,9 @@ func (l *loop) run(ctx context.Context) error {
 		case l.slot = <-l.slots.Answers:
 		case r := <-l.outbox.Results:
 			in.Written = l.observeResult(r)
+			if r.Node != nil {
+				in.Answer = decide.Read(r.Node)
+			}
 		case <-l.heartbeat.C:
 			l.heartbeat.Reset(l.untilHeartbeat())
 			in.Refresh = true

@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -27,6 +28,8 @@ type restored struct {
 	watches int
 	writes  int
 	changed chan struct{}
+	// damages: another client damages each record that is written, before its answer arrives.
+	damages bool
 }
 
 func newRestored(version int) *restored {
@@ -64,7 +67,6 @@ func (r *restored) Watch(ctx context.Context, nodes chan<- *taints.Node) error {
 
 func (r *restored) Apply(_ context.Context, base *taints.Node, desired taints.Desired) (*taints.Node, error) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.writes++
 	next := r.stored.Clone()
 	if _, differs := desired.Differs(base); differs { // as Client.Apply: or only conditions are patched
@@ -72,8 +74,58 @@ func (r *restored) Apply(_ context.Context, base *taints.Node, desired taints.De
 	}
 	next.ResourceVersion = fmt.Sprint(r.version() + 1)
 	r.stored = next
+	damages := r.damages && next.Annotations[taints.RecordAnnotation] != ""
+	if damages {
+		r.stored = next.Clone()
+		r.stored.Annotations[taints.RecordAnnotation] = "nonsense"
+		r.stored.ResourceVersion = fmt.Sprint(r.version() + 1)
+	}
 	r.changed <- struct{}{}
+	r.mu.Unlock()
+	if damages {
+		time.Sleep(time.Second)
+	}
 	return next.Clone(), nil
+}
+
+// Another client damages the record as soon as it is written, and the agent sees that version before
+// the answer of its write. The taint is its own all the same, and goes when the condition clears.
+func TestRecordDamagedBeforeTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg, err := config.HostSchema().Decode([]byte(header + "keys: Own\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, by := newRestored(1), map[probes.Condition]*probe{}
+		a := &agent.Agent{Config: cfg, Recorder: &agent.Told{}, Client: server, NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] }}
+		runInBubble(t, a, by, func(t *testing.T, _ map[probes.Condition]*probe, _ *client) {
+			taintsAre := func(want ...string) {
+				t.Helper()
+				server.mu.Lock()
+				defer server.mu.Unlock()
+				var keys []string
+				for _, taint := range server.stored.Taints {
+					keys = append(keys, taint.Key)
+				}
+				if !slices.Equal(keys, want) {
+					t.Errorf("the Node has the taints %q, want %q", keys, want)
+				}
+			}
+			damage := func(damages bool) {
+				server.mu.Lock()
+				defer server.mu.Unlock()
+				server.damages = damages
+			}
+			damage(true)
+			by[probes.MemoryPressure].set(probes.Degraded)
+			time.Sleep(15 * time.Second)
+			damage(false)
+			taintsAre("taintlet.dev/memory-pressure")
+			by[probes.MemoryPressure].set(probes.OK)
+			time.Sleep(10 * time.Minute)
+			taintsAre()
+		})
+	})
 }
 
 // After etcd was restored, the Node is older than the one that the agent knows, and

@@ -92,6 +92,7 @@ func alphabets() []alphabet {
 	all := []alphabet{
 		{name: "samples", events: []string{"memory ok", "memory near", "memory bad", "memory certain", "memory critical", "memory unknown", "+1m", "+2m", "+12m"}},
 		{name: "writes", events: []string{"memory certain", "memory ok", "+2m", "writes wait", "write lands", "write lands unheard", "write of the past lands", "restart", "others remove " + kept}},
+		{name: "late answers", events: []string{"memory certain", "memory ok", "+2m", "writes wait", "answer waits", "answer arrives", "watch waits", "watch goes on", "others remove " + kept}},
 		{name: "time travel", events: []string{"memory certain", "memory ok", "+2m", "restart", "restart stale", "watch waits", "watch goes on", "others remove " + kept}},
 		{name: "others", events: []string{"memory bad", "memory ok", "+1m", "+10m", "others remove " + kept, "others remove " + stand, "others add " + kept, "others add " + stand, "kubelet MemoryPressure True", "kubelet MemoryPressure False"}},
 		{name: "people", events: []string{"memory certain", "memory ok", "+2m", "+10m", "others annotate taintlet.dev/paused=true", "others annotate taintlet.dev/paused-", "others remove " + kept, "others remove " + evicts2, "restart"}},

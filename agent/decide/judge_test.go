@@ -339,7 +339,7 @@ func (j *judge) noticed(w *world, n decide.Notice) (metered int) {
 func (j *judge) lift(w *world, isOver func(ban) bool) {
 	if slices.ContainsFunc(j.bans, isOver) {
 		j.bans = slices.DeleteFunc(slices.Clone(j.bans), isOver)
-		j.isUncertain = j.isUncertain || w.writesWait || !w.apiUp
+		j.isUncertain = j.isUncertain || w.writesWait || w.answer != nil || !w.apiUp
 	}
 }
 
@@ -528,7 +528,7 @@ func (j *judge) othersChanged(w *world, next *taints.Node) {
 		}
 	}
 	// A loss that cannot be misunderstood: the decider had seen its taint there, and desires it.
-	isSeen := w.apiUp && !w.watchWaits && !w.writesWait && w.known == w.read && j.process.hasLanded
+	isSeen := w.apiUp && !w.watchWaits && !w.writesWait && w.answer == nil && w.known == w.read && j.process.hasLanded
 	for _, d := range w.state.DesiredTaints() {
 		isLost := slices.Contains(j.ours, d.Pair) && !next.Has(d.Pair)
 		isPaused := d.Pair.Effect != taints.NoExecute && (w.state.PausedBy(d.Condition) != "" || decide.PausedBy(next, w.policy, d.Condition) != "")
@@ -591,6 +591,9 @@ func (w *world) forever(args []string) error {
 	w.apiUp, w.writesWait, w.watchWaits, w.late = true, false, false, nil
 	if w.known != nil || w.node != nil {
 		w.known = w.read
+	}
+	if w.answer != nil {
+		_ = w.hearAnswer([]string{"arrives"})
 	}
 	if w.job != nil {
 		w.land(true)

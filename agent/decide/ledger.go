@@ -114,9 +114,13 @@ func (l *ledger) land(node *Node, name string, then time.Time) {
 	}
 }
 
-// settle takes in that what was desired is on the Node. Where the record does not fit,
-// it has landed with that.
-func (l *ledger) settle(in Inputs) {
+// settle takes in the answer of a write. It says which pairs are ours even where a newer version of
+// the Node, with a damaged record, was seen first. Where the record does not fit, what was desired
+// has landed with that.
+func (l *ledger) settle(in Inputs, name string, now time.Time) {
+	if in.Answer != nil && in.Answer.UID == l.uid {
+		l.land(in.Answer, name, now)
+	}
 	if in.Written && l.unrecorded {
 		l.landed, l.owned, l.lost = l.revision, l.planned, nil
 	}

@@ -122,6 +122,9 @@ type world struct {
 	// writesWait: nothing is written until a line says so. watchWaits: no change of the
 	// Node by others is seen until then.
 	writesWait, watchWaits bool
+	// answer is that of a write which landed, until it arrives. answerTo is what the agent knew
+	// when the write landed.
+	answer, answerTo *decide.Node
 	// previous is the version of the Node before the newest.
 	previous *decide.Node
 	// judge checks each step. isQuiet: nothing is told, which is faster.
@@ -177,7 +180,7 @@ func (w *world) start(bootID string) {
 	w.boot = decide.Boot{ID: bootID, At: epoch().Add(w.started + w.wall)}
 	w.starts++
 	w.state = decide.New(w.boot, fmt.Sprintf("agent-%d", w.starts))
-	w.late, w.job = w.job, nil
+	w.late, w.job, w.answer = w.job, nil, nil
 	w.judge.started()
 	switch {
 	case !w.apiUp:
@@ -216,7 +219,7 @@ func (w *world) step(in decide.Inputs) {
 		return
 	}
 	w.job = &job{w.known, *d.Desired, w.judge.objection(w, in, d.Desired)}
-	if !w.writesWait {
+	if !w.writesWait && w.answer == nil {
 		w.land(true)
 	}
 }
@@ -256,7 +259,7 @@ func (w *world) land(isHeard bool) {
 	if w.nested++; w.nested > 10 {
 		panic("the decider never settles")
 	}
-	w.step(decide.Inputs{Written: true})
+	w.step(decide.Inputs{Written: true, Answer: w.read})
 	w.nested--
 }
 
@@ -551,6 +554,7 @@ func verbs() map[string]func(w *world, args []string) error {
 			return choose(args[0], "wait", "land", func(wait bool) { w.writesWait = wait })
 		},
 		"write":   (*world).write,
+		"answer":  (*world).hearAnswer,
 		"watch":   (*world).watch,
 		"forever": (*world).forever,
 		"peers":   (*world).hear,
@@ -614,6 +618,34 @@ func (w *world) write(args []string) error {
 		}
 	default:
 		return fmt.Errorf("write %q: it is none, or not one of: lands, lands unheard, of the past lands", how)
+	}
+	return nil
+}
+
+// hearAnswer says when the answer of a write is heard: the write that waits lands, and its answer
+// "waits", or the answer "arrives".
+func (w *world) hearAnswer(args []string) error {
+	switch how := args[0]; {
+	case how == "waits" && w.job != nil && w.answer == nil:
+		before := w.known
+		if w.take(w.job) != hasLanded {
+			return errors.New("the write that waits does not land")
+		}
+		w.job, w.answer, w.answerTo = nil, w.read, before
+		if !w.watchWaits {
+			w.known = w.read
+		}
+	case how == "arrives" && w.answer != nil:
+		answer := w.answer
+		if w.answer = nil; w.known == w.answerTo {
+			w.known = answer
+		}
+		w.step(decide.Inputs{Written: w.job == nil, Answer: answer})
+		if w.job != nil && !w.writesWait {
+			w.land(true)
+		}
+	default:
+		return fmt.Errorf("answer %q: there is none, or not one of: waits, arrives", how)
 	}
 	return nil
 }

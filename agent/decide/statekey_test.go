@@ -282,6 +282,8 @@ func (k *keyer) key(w *world) uint64 {
 	k.whole(reflect.ValueOf(w.answersSince), how{old: 12 * time.Minute})
 	k.node(w, w.read)
 	k.node(w, w.known)
+	k.node(w, w.answer)
+	k.out = fmt.Append(k.out, w.answer != nil && w.known == w.answerTo)
 	if k.isStale {
 		k.node(w, w.previous)
 	}

@@ -35,7 +35,7 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 		s.observe(t, o)
 	}
 	s.writes.follow(in)
-	s.ledger.settle(in)
+	s.ledger.settle(in, s.active.name, now)
 	if in.Node != nil && s.active.restored {
 		s.judgeRepair(t)
 		s.reconcile(t)
