@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,9 +123,10 @@ type world struct {
 	// writesWait: nothing is written until a line says so. watchWaits: no change of the
 	// Node by others is seen until then.
 	writesWait, watchWaits bool
-	// answer is that of a write which landed, until it arrives. answerTo is what the agent knew
-	// when the write landed.
+	// answer is that of a write which landed, until it arrives: of the job sent. answerTo is what
+	// the agent knew when the write landed.
 	answer, answerTo *decide.Node
+	sent             *job
 	// previous is the version of the Node before the newest.
 	previous *decide.Node
 	// judge checks each step. isQuiet: nothing is told, which is faster.
@@ -180,7 +182,7 @@ func (w *world) start(bootID string) {
 	w.boot = decide.Boot{ID: bootID, At: epoch().Add(w.started + w.wall)}
 	w.starts++
 	w.state = decide.New(w.boot, fmt.Sprintf("agent-%d", w.starts))
-	w.late, w.job, w.answer = w.job, nil, nil
+	w.late, w.job, w.answer, w.sent = w.job, nil, nil, nil
 	w.judge.started()
 	switch {
 	case !w.apiUp:
@@ -218,7 +220,11 @@ func (w *world) step(in decide.Inputs) {
 	if d.Desired == nil || !w.apiUp {
 		return
 	}
-	w.job = &job{w.known, *d.Desired, w.judge.objection(w, in, d.Desired)}
+	objection := w.judge.objection(w, in, d.Desired)
+	if w.answer != nil && w.isSent(*d.Desired) {
+		return // as node.Outbox.Put
+	}
+	w.job = &job{w.known, *d.Desired, objection}
 	if !w.writesWait && w.answer == nil {
 		w.land(true)
 	}
@@ -631,13 +637,13 @@ func (w *world) hearAnswer(args []string) error {
 		if w.take(w.job) != hasLanded {
 			return errors.New("the write that waits does not land")
 		}
-		w.job, w.answer, w.answerTo = nil, w.read, before
+		w.sent, w.job, w.answer, w.answerTo = w.job, nil, w.read, before
 		if !w.watchWaits {
 			w.known = w.read
 		}
 	case how == "arrives" && w.answer != nil:
 		answer := w.answer
-		if w.answer = nil; w.known == w.answerTo {
+		if w.answer, w.sent = nil, nil; w.known == w.answerTo {
 			w.known = answer
 		}
 		w.step(decide.Inputs{Written: w.job == nil, Answer: answer})
@@ -648,6 +654,15 @@ func (w *world) hearAnswer(args []string) error {
 		return fmt.Errorf("answer %q: there is none, or not one of: waits, arrives", how)
 	}
 	return nil
+}
+
+// isSent reports whether the write whose answer waits does all that is desired now.
+func (w *world) isSent(desired taints.Desired) bool {
+	sent := w.sent.desired
+	if _, differs := desired.Differs(w.known.Node); !differs {
+		sent.Owned = desired.Owned
+	}
+	return reflect.DeepEqual(sent, desired)
 }
 
 // watch says when changes of the Node are seen: "waits", "goes on".

@@ -288,6 +288,7 @@ func (k *keyer) key(w *world) uint64 {
 		k.node(w, w.previous)
 	}
 	k.job(w, w.job)
+	k.job(w, w.sent)
 	if k.isLate {
 		k.job(w, w.late)
 	}
