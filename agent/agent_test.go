@@ -142,14 +142,18 @@ func (c *client) Apply(ctx context.Context, base *taints.Node, desired taints.De
 		c.mu.Lock()
 	}
 	c.desired = append(c.desired, desired)
-	node, err := c.Memory.Apply(ctx, base, desired)
-	for i, condition := range node.Conditions {
+	if c.node != nil && node.IsNewer(c.node, base) { // each write has a version of its own
+		base = base.Clone()
+		base.ResourceVersion = c.node.ResourceVersion
+	}
+	written, err := c.Memory.Apply(ctx, base, desired)
+	for i, condition := range written.Conditions {
 		if condition.LastTransitionTime.IsZero() {
-			node.Conditions[i].LastTransitionTime = time.Now()
+			written.Conditions[i].LastTransitionTime = time.Now()
 		}
 	}
-	c.node = node
-	return node, err
+	c.node = written
+	return written, err
 }
 
 func (c *client) setRefuse(err error) {

@@ -118,8 +118,8 @@ func (l *loop) run(ctx context.Context) error {
 		case l.slot = <-l.slots.Answers:
 		case r := <-l.outbox.Results:
 			in.Written = l.observeResult(r)
-			if r.Node != nil {
-				in.Answer = decide.Read(r.Node)
+			if r.Landed != nil {
+				in.Answer = decide.Read(r.Landed)
 			}
 		case <-l.heartbeat.C:
 			l.heartbeat.Reset(l.untilHeartbeat())

@@ -28,7 +28,8 @@ type restored struct {
 	watches int
 	writes  int
 	changed chan struct{}
-	// damages: another client damages each record that is written, before its answer arrives.
+	// damages: another client damages each record that is written. The agent sees that before the
+	// answer, which shows it too: the conditions are patched after the record.
 	damages bool
 }
 
@@ -79,6 +80,7 @@ func (r *restored) Apply(_ context.Context, base *taints.Node, desired taints.De
 		r.stored = next.Clone()
 		r.stored.Annotations[taints.RecordAnnotation] = "nonsense"
 		r.stored.ResourceVersion = fmt.Sprint(r.version() + 1)
+		next = r.stored
 	}
 	r.changed <- struct{}{}
 	r.mu.Unlock()
@@ -88,8 +90,8 @@ func (r *restored) Apply(_ context.Context, base *taints.Node, desired taints.De
 	return next.Clone(), nil
 }
 
-// Another client damages the record as soon as it is written, and the agent sees that version before
-// the answer of its write. The taint is its own all the same, and goes when the condition clears.
+// Another client damages the record as soon as it is written, so that the agent never sees what it
+// wrote. The taint is its own all the same, and goes when the condition clears.
 func TestRecordDamagedBeforeTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, err := config.HostSchema().Decode([]byte(header + "keys: Own\n"))

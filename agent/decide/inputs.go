@@ -89,8 +89,7 @@ type Inputs struct {
 	Facts taints.Facts
 	// Written: the state that the last Decision desired was written to Node.
 	Written bool
-	// Answer is the version of the Node that a write was answered with; nil: there is no new
-	// one. Node may be newer.
+	// Answer is the Node as a write left it; nil: there was none. Node may be newer.
 	Answer *Node
 	// Refresh: the heartbeat of our conditions is due.
 	Refresh bool

@@ -68,7 +68,7 @@ func (w *writer) run(ctx context.Context) error {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case w.results <- Result{j.sequence, node, err, isRestored(j.base, node)}:
+			case w.results <- Result{j.sequence, node, j.landed(node, err), err, isRestored(j.base, node)}:
 			}
 			pause := tries.after(*j, err, w.crowd()) - time.Since(begin)
 			j, ok = w.pause(ctx, w.next(*j, node, err), err, max(joinWithin, pause))
