@@ -76,13 +76,13 @@ func newLoop(a *Agent, start sampling.StartWorker) *loop {
 		warned:      map[probes.Condition]bool{},
 		levelEvents: &levelEvents{last: map[probes.Condition]time.Time{}, waiting: map[probes.Condition]levelEvent{}},
 		watch:       node.NewWatch(a.Client),
-		policy:      node.NewPolicyLookup(a.Client, a.Log),
 		fleet:       cmp.Or(a.Fleet, fleet.Alone()),
 		reloads:     make(chan reload),
 		state:       decide.New(a.Boot, a.Instance),
 		facts:       taints.Facts{StandInPrefix: a.Config.KeyPrefix},
 	}
 	l.slots = slots.NewKeeper(a.Slots, a.Log, a.Now)
+	l.policy = node.NewPolicyLookup(a.Client, l.fleet.Crowd, a.Log)
 	l.outbox = node.NewOutbox(a.Client, l.slots.MayEvictUntil, a.Now, l.fleet.Crowd, a.Log)
 	l.reported = reported.NewBoard(a.Now)
 	l.probes = sampling.NewRunners(l.newProbe, start, l.metrics, a.Log)

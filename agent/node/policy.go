@@ -16,6 +16,7 @@ import (
 // is installed later.
 type PolicyLookup struct {
 	client      Client
+	crowd       func() time.Duration // as that of the writer
 	log         *slog.Logger
 	asked       chan struct{} // has room for one
 	withVersion atomic.Bool   // the same
@@ -31,9 +32,10 @@ type PolicyAnswer struct {
 	Version string
 }
 
-// NewPolicyLookup returns a lookup that has not been asked yet.
-func NewPolicyLookup(client Client, log *slog.Logger) *PolicyLookup {
-	return &PolicyLookup{client: client, log: log, asked: make(chan struct{}, 1), Answers: make(chan PolicyAnswer)}
+// NewPolicyLookup returns a lookup that has not been asked yet. crowd is the time in which all agents
+// of the fleet ask once.
+func NewPolicyLookup(client Client, crowd func() time.Duration, log *slog.Logger) *PolicyLookup {
+	return &PolicyLookup{client: client, crowd: crowd, log: log, asked: make(chan struct{}, 1), Answers: make(chan PolicyAnswer)}
 }
 
 // Ask asks for an answer, with the version of the policy or without it, and does not wait
@@ -72,10 +74,10 @@ func (p *PolicyLookup) Run(ctx context.Context) error {
 // knowing, the stand-in is the pair that stays. The error is that of the
 // context.
 func (p *PolicyLookup) lookUp(ctx context.Context, withVersion bool) (answer PolicyAnswer, err error) {
-	tries := pace.NewRetry()
+	tries := newTries(p.crowd())
 	for {
 		begin := time.Now()
-		asking, cancel := context.WithTimeout(ctx, requestTimeout)
+		asking, cancel := context.WithTimeout(ctx, tries.timeout)
 		answer.IsPresent, answer.Version, err = p.client.KeepPolicy(asking, withVersion)
 		cancel()
 		if err == nil {
@@ -86,7 +88,7 @@ func (p *PolicyLookup) lookUp(ctx context.Context, withVersion bool) (answer Pol
 			return PolicyAnswer{}, nil
 		}
 		p.log.Warn("cannot look for the admission policy; trying again", "error", err)
-		if !pace.Sleep(ctx, tries.After(err, true)-time.Since(begin)) {
+		if !pace.Sleep(ctx, tries.after(err, true, p.crowd())-time.Since(begin)) {
 			return PolicyAnswer{}, ctx.Err()
 		}
 	}

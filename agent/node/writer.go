@@ -70,7 +70,7 @@ func (w *writer) run(ctx context.Context) error {
 				return ctx.Err()
 			case w.results <- Result{j.sequence, node, j.landed(node, err), err, isRestored(j.base, node)}:
 			}
-			pause := tries.after(*j, err, w.crowd()) - time.Since(begin)
+			pause := tries.after(err, j.isUrgent(), w.crowd()) - time.Since(begin)
 			j, ok = w.pause(ctx, w.next(*j, node, err), err, max(joinWithin, pause))
 		}
 		if !ok {
@@ -115,7 +115,7 @@ func (w *writer) take(ctx context.Context) (*job, bool) {
 	}
 }
 
-// tries are the tries of one job and of the jobs that replace it.
+// tries are those of one job and of the jobs that replace it, or of one question.
 type tries struct {
 	retry   pace.Retry
 	timeout time.Duration
@@ -131,7 +131,7 @@ func newTries(crowd time.Duration) *tries {
 
 // after returns the pause after a try. When the API server has too much to do, the agents of
 // the fleet come back one after another.
-func (t *tries) after(j job, err error, crowd time.Duration) time.Duration {
+func (t *tries) after(err error, isUrgent bool, crowd time.Duration) time.Duration {
 	if err == nil || errors.Is(err, ErrAnswersAgain) {
 		*t = *newTries(crowd)
 		return 0
@@ -139,7 +139,7 @@ func (t *tries) after(j job, err error, crowd time.Duration) time.Duration {
 	if errors.Is(err, context.DeadlineExceeded) {
 		t.timeout = min(2*t.timeout, maxRequestTimeout)
 	}
-	pause := t.retry.After(err, j.isUrgent())
+	pause := t.retry.After(err, isUrgent)
 	if pace.IsOverload(err) {
 		pause += pace.UpTo(crowd)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// refuser is an API server that puts off the first write, and says when it was asked.
+// refuser is an API server that puts off the first request, and says when it was asked.
 type refuser struct {
 	Memory
 	err   error
@@ -24,11 +24,19 @@ type refuser struct {
 }
 
 func (r *refuser) Apply(_ context.Context, base *taints.Node, _ taints.Desired) (*taints.Node, error) {
+	return base, r.answer()
+}
+
+func (r *refuser) KeepPolicy(context.Context, bool) (isPresent bool, version string, err error) {
+	return false, "", r.answer()
+}
+
+func (r *refuser) answer() error {
 	r.asked = append(r.asked, time.Now())
 	if len(r.asked) == 1 {
-		return base, r.err
+		return r.err
 	}
-	return base, nil
+	return nil
 }
 
 func (r *refuser) Ping(context.Context) error {
@@ -36,9 +44,9 @@ func (r *refuser) Ping(context.Context) error {
 	return nil
 }
 
-// A first taint is tried at once. The agents of a large fleet whose first try the API server
-// put off come back one after another, those of a small one at once, and so do all whose
-// try failed for another reason.
+// A first taint is tried at once, and the admission policy is looked up at once. The agents of a
+// large fleet whose first try the API server put off come back one after another, those of a small
+// one at once, and so do all whose try failed for another reason.
 func TestCrowdComesBackInTurn(t *testing.T) {
 	overload := apierrors.NewTooManyRequests("later", 1)
 	for name, c := range map[string]struct {
@@ -50,15 +58,26 @@ func TestCrowdComesBackInTurn(t *testing.T) {
 		"one agent, put off":          {overload, 0, 0, 2 * time.Second},
 		"5,000 agents, not connected": {errors.New("connection refused"), 50 * time.Second, 0, 2 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var second []time.Duration
-			for range 200 {
-				synctest.Test(t, func(t *testing.T) { second = append(second, secondTry(t, c.err, c.crowd)) })
-			}
-			if spread := slices.Max(second) - slices.Min(second); spread < c.least || spread > c.atMost {
-				t.Errorf("they come back within %s, want %s to %s", spread, c.least, c.atMost)
-			}
-		})
+		for what, ask := range map[string]func(context.Context, *refuser, func() time.Duration){"write": writeTwice, "look-up": lookUp} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				var second []time.Duration
+				for range 200 {
+					synctest.Test(t, func(t *testing.T) {
+						ctx, cancel := context.WithCancel(t.Context())
+						defer cancel()
+						api, begin := &refuser{err: c.err}, time.Now()
+						ask(ctx, api, func() time.Duration { return c.crowd })
+						if first := api.asked[0].Sub(begin); first != 0 {
+							t.Errorf("the first try came after %s", first)
+						}
+						second = append(second, api.asked[1].Sub(begin))
+					})
+				}
+				if spread := slices.Max(second) - slices.Min(second); spread < c.least || spread > c.atMost {
+					t.Errorf("they come back within %s, want %s to %s", spread, c.least, c.atMost)
+				}
+			})
+		}
 	}
 }
 
@@ -229,21 +248,20 @@ func desired(key string) taints.Desired {
 	}
 }
 
-// secondTry is when an agent tries its taint for the second time.
-func secondTry(t *testing.T, err error, crowd time.Duration) time.Duration {
-	t.Helper()
-	api := &refuser{err: err}
-	o := NewOutbox(api, nil, time.Now, func() time.Duration { return crowd }, slog.New(slog.DiscardHandler))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
+// writeTwice writes a taint, which is put off once.
+func writeTwice(ctx context.Context, api *refuser, crowd func() time.Duration) {
+	o := NewOutbox(api, nil, time.Now, crowd, slog.New(slog.DiscardHandler))
 	go func() { _ = o.Run(ctx) }() // its error is that of the context
-	begin := time.Now()
 	o.Put(&taints.Node{}, desired(corev1.TaintNodeMemoryPressure))
 	for range 2 {
 		<-o.Results
 	}
-	if first := api.asked[0].Sub(begin); first != 0 {
-		t.Errorf("the first try came after %s", first)
-	}
-	return api.asked[1].Sub(begin)
+}
+
+// lookUp asks for the admission policy, and is put off once.
+func lookUp(ctx context.Context, api *refuser, crowd func() time.Duration) {
+	p := NewPolicyLookup(api, crowd, slog.New(slog.DiscardHandler))
+	go func() { _ = p.Run(ctx) }() // its error is that of the context
+	p.Ask(false)
+	<-p.Answers
 }

@@ -46,7 +46,8 @@ type Client struct {
 	name  string
 	// dryRun is sent with every write: nil, or that nothing is to be kept.
 	dryRun []string
-	// retries is how often client-go repeats a write that the API server puts off.
+	// retries is how often client-go repeats a write, and a read that a write waits for, when the
+	// API server puts it off.
 	retries int
 }
 
@@ -83,8 +84,8 @@ func (c *Client) DryRun() *Client {
 	return &other
 }
 
-// Unretried returns a client that sends each write once, because its caller knows better when to
-// try again. client-go repeats a request that the API server puts off (429) each second, ten times,
+// Unretried returns a client that sends each write, and each read that a write waits for, once: its
+// caller knows better when to try again. client-go repeats a request that the API server puts off (429) each second, ten times,
 // and the agents of a large fleet would repeat theirs all together.
 func (c *Client) Unretried() *Client {
 	other := *c
@@ -139,7 +140,7 @@ func (c *Client) applyConditions(ctx context.Context, node *taints.Node, desired
 func (c *Client) GetNode(ctx context.Context, name string) (*taints.Node, error) {
 	node := &corev1.Node{}
 	err := c.request(func(api rest.Interface) error {
-		return api.Get().Resource("nodes").Name(name).Do(ctx).Into(node)
+		return api.Get().Resource("nodes").Name(name).MaxRetries(c.retries).Do(ctx).Into(node)
 	})
 	if err != nil {
 		return nil, explain("get", "nodes", name, err)
@@ -272,7 +273,7 @@ func (c *Client) keepObject(ctx context.Context, resource string) (version strin
 	for _, apiVersion := range []string{"v1", "v1beta1"} {
 		object := &metav1.PartialObjectMetadata{}
 		err := c.read(ctx, "get", resource+".admissionregistration.k8s.io", taints.KeepPolicyName, object, func(get *rest.Request) {
-			get.AbsPath("/apis/admissionregistration.k8s.io", apiVersion, resource, taints.KeepPolicyName)
+			get.AbsPath("/apis/admissionregistration.k8s.io", apiVersion, resource, taints.KeepPolicyName).MaxRetries(c.retries)
 		})
 		if !apierrors.IsNotFound(err) {
 			return object.ResourceVersion, err

@@ -58,8 +58,8 @@ func TestNothingIsPutOffForLong(t *testing.T) {
 	}
 }
 
-// A write that the API server puts off is its caller's to try again.
-func TestUnretriedWritesOnce(t *testing.T) {
+// A request that the API server puts off is its caller's to try again.
+func TestUnretriedAsksOnce(t *testing.T) {
 	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		requests.Add(1)
@@ -71,8 +71,18 @@ func TestUnretriedWritesOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	desired := taints.Desired{Taints: []taints.Taint{{Key: "a", Effect: taints.NoSchedule}}}
-	if _, err := client.Unretried().Apply(t.Context(), &taints.Node{}, desired); !apierrors.IsTooManyRequests(err) || requests.Load() != 1 {
-		t.Errorf("%d requests, then %v, want 1, then that there are too many", requests.Load(), err)
+	client = client.Unretried()
+	for name, ask := range map[string]func() error{
+		"taints": func() error {
+			_, err := client.Apply(t.Context(), &taints.Node{}, taints.Desired{Taints: []taints.Taint{{Key: "a", Effect: taints.NoSchedule}}})
+			return err
+		},
+		"Node":             func() error { _, err := client.GetNode(t.Context(), "a"); return err },
+		"admission policy": func() error { _, _, err := client.KeepPolicy(t.Context(), true); return err },
+	} {
+		requests.Store(0)
+		if err := ask(); !apierrors.IsTooManyRequests(err) || requests.Load() != 1 {
+			t.Errorf("%s: %d requests, then %v, want 1, then that there are too many", name, requests.Load(), err)
+		}
 	}
 }
