@@ -117,10 +117,7 @@ func (l *loop) run(ctx context.Context) error {
 			l.observePolicy(answer)
 		case l.slot = <-l.slots.Answers:
 		case r := <-l.outbox.Results:
-			in.Written = l.observeResult(r)
-			if r.Landed != nil {
-				in.Answer = decide.Read(r.Landed)
-			}
+			in.Written, in.Answer = l.observeResult(r), r.Landed
 		case <-l.heartbeat.C:
 			l.heartbeat.Reset(l.untilHeartbeat())
 			in.Refresh = true

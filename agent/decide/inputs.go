@@ -90,7 +90,7 @@ type Inputs struct {
 	// Written: the state that the last Decision desired was written to Node.
 	Written bool
 	// Answer is the Node as a write left it; nil: there was none. Node may be newer.
-	Answer *Node
+	Answer *taints.Node
 	// Refresh: the heartbeat of our conditions is due.
 	Refresh bool
 	// Slot is the state of this Node's eviction slot.

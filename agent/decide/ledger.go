@@ -119,7 +119,7 @@ func (l *ledger) land(node *Node, name string, then time.Time) {
 // has landed with that.
 func (l *ledger) settle(in Inputs, name string, now time.Time) {
 	if in.Answer != nil && in.Answer.UID == l.uid {
-		l.land(in.Answer, name, now)
+		l.land(Read(in.Answer), name, now)
 	}
 	if in.Written && l.unrecorded {
 		l.landed, l.owned, l.lost = l.revision, l.planned, nil

@@ -265,7 +265,7 @@ func (w *world) land(isHeard bool) {
 	if w.nested++; w.nested > 10 {
 		panic("the decider never settles")
 	}
-	w.step(decide.Inputs{Written: true, Answer: w.read})
+	w.step(decide.Inputs{Written: true, Answer: w.node})
 	w.nested--
 }
 
@@ -646,7 +646,7 @@ func (w *world) hearAnswer(args []string) error {
 		if w.answer, w.sent = nil, nil; w.known == w.answerTo {
 			w.known = answer
 		}
-		w.step(decide.Inputs{Written: w.job == nil, Answer: answer})
+		w.step(decide.Inputs{Written: w.job == nil, Answer: answer.Node})
 		if w.job != nil && !w.writesWait {
 			w.land(true)
 		}

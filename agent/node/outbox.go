@@ -160,15 +160,6 @@ func (j job) isUrgent() bool {
 	return differs
 }
 
-// landed returns the Node as the job left it. Where its conditions were patched after its taints, the
-// answer may show what others have changed since.
-func (j job) landed(answer *taints.Node, err error) *taints.Node {
-	if err != nil {
-		return answer
-	}
-	return j.desired.ApplyTo(answer)
-}
-
 // announcement of an eviction. The time tells it from another with the same
 // words.
 type announcement struct {
@@ -181,7 +172,8 @@ type Result struct {
 	sequence uint64
 	// Node is the newest version seen, or nil.
 	Node *taints.Node
-	// Landed is the Node as the write left it, where there was one; nil or an older version otherwise.
+	// Landed is the Node as the write left it. Node may show what others did since then, because the
+	// conditions are patched after the taints. Without a write it is Node.
 	Landed *taints.Node
 	// Err is why the Node does not have all of it.
 	Err error

@@ -60,15 +60,16 @@ func (w *writer) run(ctx context.Context) error {
 				continue
 			}
 			isSilent = isSilence(err)
+			landed := node
 			if err == nil {
-				w.written = node
+				w.written, landed = node, j.desired.ApplyTo(node)
 				maps.DeleteFunc(w.announced, func(a announcement, _ bool) bool { return !slices.Contains(j.announce, a) })
 			}
 			w.answer(*j, node, err)
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case w.results <- Result{j.sequence, node, j.landed(node, err), err, isRestored(j.base, node)}:
+			case w.results <- Result{j.sequence, node, landed, err, isRestored(j.base, node)}:
 			}
 			pause := tries.after(err, j.isUrgent(), w.crowd()) - time.Since(begin)
 			j, ok = w.pause(ctx, w.next(*j, node, err), err, max(joinWithin, pause))
