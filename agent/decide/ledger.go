@@ -81,12 +81,6 @@ func (l *ledger) follow(policy *Policy, now time.Time) {
 	}
 }
 
-// revise gives what was decided a new revision, to be told from all before.
-func (l *ledger) revise(now time.Time) {
-	l.revision = max(1, l.revision+1) // 0 is none
-	l.decidedAt = now
-}
-
 // hasLanded reports whether the last decision was seen on the Node.
 func (l *ledger) hasLanded() bool { return reached(l.landed, l.revision) }
 

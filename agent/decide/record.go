@@ -261,11 +261,11 @@ func (s *State) isRevisionDue(t *turn) bool {
 	return !l.isOurs
 }
 
-// revise gives what was decided a new revision, and has the record say to people
-// what the conditions say now.
+// revise gives what was decided a new revision, to be told from all before, and has the record say
+// to people what the conditions say now.
 func (s *State) revise(t *turn) {
 	l := &s.ledger
-	l.revise(t.now)
+	l.revision, l.decidedAt = max(1, l.revision+1), t.now // 0 is none
 	l.decided, l.isChanged, l.isOurs = s.memory(), false, true
 	for i := range s.conditions {
 		c := &s.conditions[i]

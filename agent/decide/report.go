@@ -92,7 +92,7 @@ const (
 // that is OK waits for the heartbeat. A difference that may wait does so until the last report is
 // written, and then for its tokens.
 func (s *State) writeConditions(t *turn, landed bool) {
-	if !s.conditions.allSeen() {
+	if slices.ContainsFunc(s.conditions, func(c condition) bool { return !c.isSeen() }) {
 		return
 	}
 	w, need := &s.writes, notYet

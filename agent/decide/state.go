@@ -4,7 +4,6 @@
 package decide
 
 import (
-	"slices"
 	"time"
 
 	"github.com/taintlet/taintlet/agent/decide/describe"
@@ -209,11 +208,6 @@ func (all conditions) following(policy *Policy, now time.Time) conditions {
 		c.latches = latchesOf(policy, name, c.latches)
 	}
 	return followed
-}
-
-// allSeen reports whether every probe has taken a sample.
-func (all conditions) allSeen() bool {
-	return !slices.ContainsFunc(all, func(c condition) bool { return !c.isSeen() })
 }
 
 // onset is a Degraded that the evidence asks for and that was not set yet.

@@ -71,7 +71,7 @@ func mutants() []mutant {
 		{"ledger.go", `(isDesired(l.desired, pair) || !taints.ControllerWants(node.Node, pair))`, `(isDesired(l.desired, pair) || true)`},
 		{"ledger.go", `if l.canProduce(pair) && (isDesired`, `if (isDesired`},
 		{"ledger.go", `if d.Via == taints.Kept && node.Has(pair) && !slices.Contains(pairs, pair) {`, `if node.Has(pair) && !slices.Contains(pairs, pair) {`},
-		{"ledger.go", `l.revision = max(1, l.revision+1)`, `l.revision = max(1, l.revision)`},
+		{"record.go", `max(1, l.revision+1), t.now`, `max(1, l.revision), t.now`},
 		{"losses.go", `isPaused := s.known(d.Condition).isPaused() && pair.Effect != taints.NoExecute`, `isPaused := s.known(d.Condition).isPaused()`},
 		{"losses.go", `slices.Contains(l.lost, pair) || node.Has(pair)`, `node.Has(pair)`},
 		{"desired.go", `if c.disputeOf(rule.Level).conceded != asRuled ||`, `if c.disputeOf(rule.Level).conceded == vetoed ||`},
