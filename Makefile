@@ -8,7 +8,7 @@ RACE := $(if $(shell command -v gcc || command -v clang),-race)
 # The race detector would only make these eight times slower: they have no goroutines, or
 # those of the agent, which its own tests race.
 PURE := ./agent/decide ./test/simulate/...
-# What no test may skip for want of. With root, containerd, buildah, dnsmasq and Prometheus: controlplane,kubelet,image,netns,prometheus,release
+# What no test may skip for want of. With root, containerd, buildah, dnsmasq, Prometheus and npm: controlplane,kubelet,image,netns,prometheus,release,grafana
 REQUIRE ?= controlplane
 # The Kubernetes release to run on, such as 1.36.3, of those in test/controlplane;
 # not set: that of its go.mod.

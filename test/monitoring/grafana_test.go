@@ -1,68 +1,46 @@
 package monitoring
 
 import (
-	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/taintlet/taintlet/test/cluster"
 )
 
-// fieldsOf are the fields that Grafana reads, of those that the dashboards use, by where they
-// are (kinds/dashboard/dashboard_kind.cue and public/app/plugins/panel/*/panelcfg.cue, Grafana
-// 11). It skips others without a word.
-func fieldsOf() map[string][]string {
-	return map[string][]string{
-		"":                 {"uid", "title", "description", "tags", "schemaVersion", "version", "editable", "refresh", "time", "links", "templating", "panels"},
-		"panels":           {"id", "type", "title", "description", "datasource", "gridPos", "targets", "fieldConfig", "transformations", "options"},
-		"datasource":       {"type", "uid"},
-		"gridPos":          {"x", "y", "w", "h"},
-		"targets":          {"refId", "expr", "legendFormat", "instant", "format"},
-		"fieldConfig":      {"defaults", "overrides"},
-		"defaults":         {"unit", "min", "max", "links", "custom", "mappings", "thresholds"},
-		"overrides":        {"matcher", "properties"},
-		"matcher":          {"id", "options"},
-		"properties":       {"id", "value"},
-		"transformations":  {"id", "options"},
-		"organize options": {"excludeByName", "renameByName"},
+// Grafana skips a field or a name that it does not know without a word. npm has its schema as types.
+func TestDashboardsAreAsGrafanasSchema(t *testing.T) {
+	if !cluster.Required("grafana") {
+		t.Skip("needs npm: set TAINTLET_REQUIRE=grafana")
 	}
-}
-
-// unknownFields returns the fields of a value of a dashboard that Grafana does not read.
-func unknownFields(where string, value any) (all []string) {
-	switch value := value.(type) {
-	case []any:
-		for _, element := range value {
-			all = append(all, unknownFields(where, element)...)
-		}
-	case map[string]any:
-		known, isListed := fieldsOf()[where]
-		if !isListed {
-			return nil
-		}
-		for field, inner := range value {
-			if !slices.Contains(known, field) {
-				all = append(all, where+"."+field)
-			}
-			if where == "transformations" && field == "options" && value["id"] == "organize" {
-				field = "organize options"
-			}
-			all = append(all, unknownFields(field, inner)...)
+	dir := t.TempDir()
+	run := func(program string, args ...string) {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), program, args...)
+		c.Dir = dir
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", program, err, out)
 		}
 	}
-	return all
-}
-
-// Grafana skips a field or a name that it does not know, and a new name that is empty, without
-// a word: organize only excludes a field that is in excludeByName.
-func TestGrafanaReadsAllOfTheDashboards(t *testing.T) {
-	for _, name := range []string{"fleet.json", "node.json"} {
-		text := read(t, folder+name)
-		var value any
-		if err := json.Unmarshal([]byte(text), &value); err != nil {
+	run("npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock", "@grafana/schema@13.2.3", "typescript@5.9.3")
+	sources := map[string]string{"schema.ts": read(t, "testdata/schema.ts")}
+	for _, name := range []string{"fleet", "node"} {
+		sources[name+".ts"] = "import type { Checked } from './schema';\nexport const dashboard: Checked = " + read(t, folder+name+".json")
+	}
+	for name, text := range sources {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if unknown := unknownFields("", value); len(unknown) > 0 {
-			t.Errorf("%s: Grafana does not read %q", name, unknown)
-		}
+	}
+	run("node_modules/.bin/tsc", "--noEmit", "--strict", "--skipLibCheck", "--module", "esnext", "--moduleResolution", "bundler", "--target", "es2022", "fleet.ts", "node.ts")
+}
+
+// A new name of a column that is empty is skipped, too: organize only excludes a field that is in
+// excludeByName.
+func TestColumnsOfTablesHaveNames(t *testing.T) {
+	for _, name := range []string{"fleet.json", "node.json"} {
 		for _, p := range ReadDashboard(t, name).Panels {
 			p.checkNames(t, name)
 		}
