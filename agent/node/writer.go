@@ -133,11 +133,14 @@ func newTries(crowd time.Duration) *tries {
 // after returns the pause after a try. When the API server has too much to do, the agents of
 // the fleet come back one after another.
 func (t *tries) after(err error, isUrgent bool, crowd time.Duration) time.Duration {
-	if err == nil || errors.Is(err, ErrAnswersAgain) {
+	switch {
+	case err == nil:
 		*t = *newTries(crowd)
 		return 0
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	case errors.Is(err, ErrAnswersAgain):
+		t.retry = pace.NewRetry() // and the timeout stays: a small question may be answered sooner than a write
+		return 0
+	case errors.Is(err, context.DeadlineExceeded):
 		t.timeout = min(2*t.timeout, maxRequestTimeout)
 	}
 	pause := t.retry.After(err, isUrgent)

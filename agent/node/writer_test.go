@@ -81,6 +81,41 @@ func TestCrowdComesBackInTurn(t *testing.T) {
 	}
 }
 
+// slow is an API server that writes slowly, and answers small questions at once.
+type slow struct {
+	Memory
+	takes time.Duration
+}
+
+func (s *slow) Apply(ctx context.Context, base *taints.Node, _ taints.Desired) (*taints.Node, error) {
+	select {
+	case <-ctx.Done():
+		return base, ctx.Err()
+	case <-time.After(s.takes):
+		return base, nil
+	}
+}
+
+// An API server that has too much to do answers small questions, and takes longer for a write than
+// the agent waits at first. The agent waits longer each time until the write is answered.
+func TestASlowWriteIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := NewOutbox(&slow{takes: 35 * time.Second}, nil, time.Now, func() time.Duration { return 0 }, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = o.Run(ctx) }() // its error is that of the context
+		for begin := time.Now(); ; {
+			o.Put(&taints.Node{}, desired(corev1.TaintNodeMemoryPressure))
+			if r := <-o.Results; o.Observe(r, func(*taints.Node) bool { return false }) {
+				return
+			}
+			if time.Since(begin) > 5*time.Minute {
+				t.Fatal("nothing is written in 5 min")
+			}
+		}
+	})
+}
+
 // refusing is an API server that refuses all writes.
 type refusing struct {
 	Memory
