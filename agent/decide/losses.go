@@ -34,7 +34,8 @@ func (s *State) countLosses(t *turn) {
 		case c == nil: // its section was dropped from the configuration
 			t.notifyLost(d, node.LastWriter, 1)
 		case d.manual:
-			t.acknowledge(c, d)
+			*c.disputeOf(d.Level) = dispute{conceded: acknowledged}
+			t.notify(Notice{Kind: TaintAcknowledged, Condition: c.name, Taint: d.Taint(), By: node.LastWriter, Message: describe.Acknowledged(node.LastWriter, d.Taint(), c.debounce.Level > probes.OK)})
 		default:
 			dispute := c.disputeOf(d.Level)
 			c.lose(t, d, dispute, slices.Contains(counted, dispute))
@@ -64,13 +65,6 @@ func (c *condition) lose(t *turn, d DesiredTaint, dispute *dispute, isCounted bo
 func (t *turn) notifyLost(d DesiredTaint, by string, count int) {
 	lost := d.Taint()
 	t.notify(Notice{Kind: TaintLost, Condition: d.Condition, Taint: lost, Via: d.Via, By: by, Count: count, Message: describe.Lost(by, lost)})
-}
-
-// acknowledge takes in that the taint which waited for its removal was removed.
-func (t *turn) acknowledge(c *condition, d DesiredTaint) {
-	*c.disputeOf(d.Level) = dispute{conceded: acknowledged}
-	by := t.in.Node.LastWriter
-	t.notify(Notice{Kind: TaintAcknowledged, Condition: c.name, Taint: d.Taint(), By: by, Message: describe.Acknowledged(by, d.Taint(), c.debounce.Level > probes.OK)})
 }
 
 // settleDisputes ends the disputes of the conditions that are OK.

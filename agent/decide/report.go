@@ -266,11 +266,6 @@ func (s *State) softShown(c *condition) string {
 	return ""
 }
 
-// awaitsRemoval reports whether a taint of the condition stays until an operator removes it.
-func (s *State) awaitsRemoval(c *condition) bool {
-	return slices.ContainsFunc(s.ledger.desired, func(d DesiredTaint) bool { return d.Condition == c.name && d.manual })
-}
-
 // starting says that the start-up taint waits for this condition; empty: it does not.
 func (s *State) starting(t *turn, c *condition) string {
 	if !s.IsStarting() {
@@ -290,7 +285,8 @@ func (s *State) reportRepair(t *turn) report {
 
 // describe returns what the Node condition of a condition is rendered from.
 func (s *State) describe(t *turn, c *condition) describe.Condition {
-	d := describe.Condition{Level: c.debounce.Level, Newest: c.last, IsBad: classOf(c.last) >= bad, Manual: s.awaitsRemoval(c), Starting: s.starting(t, c), Unrecorded: s.ledger.unrecorded}
+	awaitsRemoval := slices.ContainsFunc(s.ledger.desired, func(d DesiredTaint) bool { return d.Condition == c.name && d.manual })
+	d := describe.Condition{Level: c.debounce.Level, Newest: c.last, IsBad: classOf(c.last) >= bad, Manual: awaitsRemoval, Starting: s.starting(t, c), Unrecorded: s.ledger.unrecorded}
 	if d.Level <= probes.OK {
 		d.Soft, d.Braked = s.softShown(c), c.onset.braked
 		switch {
@@ -315,8 +311,8 @@ func (s *State) describe(t *turn, c *condition) describe.Condition {
 	if classOf(c.last) == clear && c.decisive.Clears != "" {
 		d.Good = c.decisive.Clears // of what is to become good
 	}
-	if c.debounce.isDamped(debounce) {
-		d.Damped = c.debounce.flaps()
+	if flaps := c.debounce.flaps(); flaps > 1 && c.debounce.ClearAfter(debounce) > debounce.ClearAfter.Duration {
+		d.Damped = flaps // it clears later because it was set often
 	}
 	if !c.isObserved() {
 		d.Held, d.Until, d.Evicting = s.whyNot(t, c)

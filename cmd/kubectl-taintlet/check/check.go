@@ -192,6 +192,8 @@ func configurationChecks() []check {
 			remedy: "if this is not intended, remove the rule with effect None, or the empty list of rules: then the default rule applies"},
 		{name: "overrides", whether: "whether each override applies to a Node", ofConfig: true, ask: listed(Warning, "overrides apply to no Node: %s", (*scene).unusedOverrides), fine: "each override applies to a Node", link: "docs/configuration.md#overrides",
 			remedy: "correct the labels of its nodeSelector, or its place in the list: only the first override that matches a Node applies. While a pool has no Nodes, this is expected"},
+		{name: "disks", whether: "whether the disks of the kubelet and of the container runtime are watched", ofConfig: true, ask: listed(Warning, "no path of disk.paths is known to be on the disk of %s", (*scene).unwatchedDisks), fine: "the disks of the kubelet and of the container runtime are watched", link: "docs/configuration.md#disk",
+			remedy: "keep / and /scratch in config.disk.paths: they are on these disks. List directories on other disks in the chart's value disk.mounts"},
 		{name: "daemonsets", whether: "which DaemonSets tolerate the taints", part: installation.PartPolicies, ofConfig: true, ask: (*scene).checkDaemonSets, link: "docs/living-with-kubernetes.md#who-owns-a-taint",
 			remedy: "add the toleration to the template of each DaemonSet that every Node needs, such as the network plugin's: while a Node has the taint, its pods are neither started nor replaced there"},
 		{name: "autoscalers", whether: "how autoscalers treat the taints", ofConfig: true, ask: (*scene).checkAutoscalers, link: "docs/neighbours.md#neighbours",

@@ -217,6 +217,22 @@ func (s *scene) karpenterTakesSoftForHard(ctx context.Context) (bool, error) {
 	return len(pools.Items) > 0 && !relaxes, nil
 }
 
+// unwatchedDisks are those of the container runtime and of the kubelet, where no path of a
+// configuration is known to be on them. In the chart's pods / and /scratch are.
+func (s *scene) unwatchedDisks(context.Context) (unwatched []string, err error) {
+	for _, cfg := range s.configs() {
+		condition, _ := cfg.Condition(probes.DiskPressure)
+		disk, isWatched := condition.Section.(*config.Disk)
+		for _, d := range [...]struct{ whose, path string }{{"the container runtime", "/"}, {"the kubelet", "/scratch"}} {
+			isOnIt := func(path string) bool { return path == d.path || strings.HasPrefix(path, "/var/lib/") }
+			if isWatched && !slices.ContainsFunc(disk.Paths, isOnIt) {
+				unwatched = append(unwatched, strings.TrimSuffix(d.whose+" in "+cfg.Override, " in "))
+			}
+		}
+	}
+	return unwatched, nil
+}
+
 func (s *scene) checkDaemonSet(context.Context) (Line, error) {
 	d, err := s.agents()
 	if err != nil {

@@ -244,11 +244,9 @@ func Formats() []string { return []string{"json", "yaml", "jsonpath="} }
 // are none: with text/template a program is 17 MB larger.
 func Print(w io.Writer, format string, object runtime.Object) (isKnown bool, err error) {
 	kind, template, _ := strings.Cut(format, "=")
-	var printer printers.ResourcePrinter
-	var before, after string
+	printer, before, after := printers.ResourcePrinter(&printers.JSONPrinter{}), "", ""
 	switch kind {
 	case "json":
-		printer = &printers.JSONPrinter{}
 	case "yaml":
 		printer, before = &printers.YAMLPrinter{}, "---\n" // a watch prints several
 	case "jsonpath":
@@ -257,14 +255,12 @@ func Print(w io.Writer, format string, object runtime.Object) (isKnown bool, err
 	default:
 		return false, nil
 	}
+	var text strings.Builder
 	if err == nil {
-		_, err = io.WriteString(w, before)
+		err = printer.PrintObj(object, &text)
 	}
 	if err == nil {
-		err = printer.PrintObj(object, w)
-	}
-	if err == nil {
-		_, err = io.WriteString(w, after)
+		_, err = fmt.Fprint(w, before, text.String(), after)
 	}
 	return true, err
 }
