@@ -241,8 +241,8 @@ func bounded(lines []string, most int) []string {
 func Formats() []string { return []string{"json", "yaml", "jsonpath="} }
 
 // Print prints an object. It reports whether the format is one of the Formats. Templates of Go
-// are none: with text/template a program is 17 MB larger. custom-columns is none: its printer is in
-// k8s.io/kubectl, which imports 135 packages more than this program, text/template among them.
+// are none: with text/template a program is 17 MB larger. custom-columns is none: a program
+// that calls nothing but its printer (k8s.io/kubectl/pkg/cmd/get) has 50 MB, and this one 29 MB.
 func Print(w io.Writer, format string, object runtime.Object) (isKnown bool, err error) {
 	kind, template, _ := strings.Cut(format, "=")
 	printer, before, after := printers.ResourcePrinter(&printers.JSONPrinter{}), "", ""
