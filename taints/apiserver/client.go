@@ -85,8 +85,8 @@ func (c *Client) DryRun() *Client {
 }
 
 // Unretried returns a client that sends each write, and each read that a write waits for, once: its
-// caller knows better when to try again. client-go repeats a request that the API server puts off (429) each second, ten times,
-// and the agents of a large fleet would repeat theirs all together.
+// caller knows better when to try again. client-go repeats a request that the API server puts off
+// (429) each second, ten times, and the agents of a large fleet would repeat theirs all together.
 func (c *Client) Unretried() *Client {
 	other := *c
 	other.retries = 0
