@@ -446,7 +446,12 @@ func (r *results) cores(p printer) {
 	if !ok {
 		return
 	}
-	p("\nThe last taint comes with the power %.2f of the Nodes for each processor. That makes, if nothing else is the limit:\n\n", law.exponent)
+	apart := 1.0
+	for _, load := range loads {
+		apart = max(apart, load.y/law.at(load.x), law.at(load.x)/load.y)
+	}
+	p("\nThe last taint comes with the power %.2f of the Nodes for each processor. A run is up to %.1f times later or sooner than this law says. ", law.exponent, apart)
+	p("It makes, if nothing else is the limit:\n\n")
 	p("| nodes | 2 processors | 8 | 32 |\n|---|---|---|---|\n")
 	for _, nodes := range []float64{2000, 5000, 15000} {
 		p("| %s |", thousands(int(nodes)))
