@@ -162,7 +162,12 @@ func (j *judge) fail(format string, args ...any) {
 }
 
 // started takes in that a process starts.
-func (j *judge) started() { j.process = process{} }
+func (j *judge) started(w *world) {
+	j.process = process{}
+	if w.node.Annotations[taints.RecordAnnotation] == "" { // it is a new Node, to which no process wrote
+		j.bans, j.losses = nil, nil
+	}
+}
 
 // decided judges one Step.
 func (j *judge) decided(w *world, before *decide.State, in decide.Inputs, d decide.Decision) {

@@ -171,6 +171,11 @@ func (p *Policy) isAtLeast(rule *Rule, node *Node) bool {
 // penalty just after the last set.
 func (d Debouncer) flaps() int { return int(math.Round(d.Penalty)) }
 
+// isDamped reports whether the condition clears later because it was set often.
+func (d Debouncer) isDamped(c Debounce) bool {
+	return d.flaps() > 1 && d.ClearAfter(c) > c.ClearAfter.Duration
+}
+
 // maxGap is the longest time between two samples that still belong together. After a longer one
 // (the host slept, the agent was stopped) the window is emptied, and the gap counts neither as good
 // nor as bad. It is longer than any period that the configuration allows.

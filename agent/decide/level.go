@@ -36,11 +36,7 @@ func (s *State) observe(t *turn, o probes.Observation) {
 		return
 	}
 	debounce := t.policy.debounce(c.name)
-	// Reasons add up until the condition is OK: each rule sets its taint once at most in that time, so
-	// that reasons that alternate make no more writes than there are rules.
-	if c.debounce.Level > probes.OK && classOf(o) >= bad && (o.Certain || c.alike >= debounce.BadSamples) {
-		c.addReason(t.policy, o.Reason)
-	}
+	c.followReason(t.policy, debounce, o)
 	c.notifyUnknown(t, debounce)
 	target := c.debounce.Target(debounce, t.now)
 	if target == probes.Critical && !s.mayBeCritical(t, c) {
@@ -106,6 +102,16 @@ func (c *condition) notifyUnknown(t *turn, debounce Debounce) {
 	}
 	c.unknownNotified = t.now
 	t.notify(Notice{Kind: StillUnknown, Condition: c.name, Message: describe.StillUnknown(c.name, c.debounce.unknownFor(t.now), c.last.Message)})
+}
+
+// followReason adds the reason of a bad sample to the one for which the condition was set, once as
+// many samples in a row have it as set a condition. Reasons add up until the condition is OK: each
+// rule sets its taint once at most in that time, so that reasons that alternate make no more writes
+// than there are rules.
+func (c *condition) followReason(policy *Policy, debounce Debounce, o probes.Observation) {
+	if c.debounce.Level > probes.OK && classOf(o) >= bad && (o.Certain || c.alike >= debounce.BadSamples) {
+		c.addReason(policy, o.Reason)
+	}
 }
 
 // addReason adds a reason that a rule for Degraded names.

@@ -311,8 +311,8 @@ func (s *State) describe(t *turn, c *condition) describe.Condition {
 	if classOf(c.last) == clear && c.decisive.Clears != "" {
 		d.Good = c.decisive.Clears // of what is to become good
 	}
-	if flaps := c.debounce.flaps(); flaps > 1 && c.debounce.ClearAfter(debounce) > debounce.ClearAfter.Duration {
-		d.Damped = flaps // it clears later because it was set often
+	if c.debounce.isDamped(debounce) {
+		d.Damped = c.debounce.flaps()
 	}
 	if !c.isObserved() {
 		d.Held, d.Until, d.Evicting = s.whyNot(t, c)

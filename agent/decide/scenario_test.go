@@ -183,7 +183,7 @@ func (w *world) start(bootID string) {
 	w.starts++
 	w.state = decide.New(w.boot, fmt.Sprintf("agent-%d", w.starts))
 	w.late, w.job, w.answer, w.sent = w.job, nil, nil, nil
-	w.judge.started()
+	w.judge.started(w)
 	switch {
 	case !w.apiUp:
 		w.known = nil
