@@ -221,12 +221,13 @@ func (s *scene) karpenterTakesSoftForHard(ctx context.Context) (bool, error) {
 // configuration is known to be on them. In the chart's pods / and /scratch are.
 func (s *scene) unwatchedDisks(context.Context) (unwatched []string, err error) {
 	for _, cfg := range s.configs() {
-		condition, _ := cfg.Condition(probes.DiskPressure)
-		disk, isWatched := condition.Section.(*config.Disk)
-		for _, d := range [...]struct{ whose, path string }{{"the container runtime", "/"}, {"the kubelet", "/scratch"}} {
-			isOnIt := func(path string) bool { return path == d.path || strings.HasPrefix(path, "/var/lib/") }
-			if isWatched && !slices.ContainsFunc(disk.Paths, isOnIt) {
-				unwatched = append(unwatched, strings.TrimSuffix(d.whose+" in "+cfg.Override, " in "))
+		for _, condition := range cfg.Conditions {
+			disk, isWatched := condition.Section.(*config.Disk)
+			for _, d := range [...]struct{ whose, path string }{{"the container runtime", "/"}, {"the kubelet", "/scratch"}} {
+				isOnIt := func(path string) bool { return path == d.path || strings.HasPrefix(path, "/var/lib/") }
+				if isWatched && !slices.ContainsFunc(disk.Paths, isOnIt) {
+					unwatched = append(unwatched, strings.TrimSuffix(d.whose+" in "+cfg.Override, " in "))
+				}
 			}
 		}
 	}
