@@ -109,8 +109,8 @@ func (l *ledger) land(node *Node, name string, then time.Time) {
 }
 
 // settle takes in the answer of a write. It says which pairs are ours even where a newer version of
-// the Node, with a damaged record, was seen first. Where the record does not fit, what was desired
-// has landed with that.
+// the Node, with a damaged record, was seen first. A record that does not fit cannot say so: then the
+// planned pairs are ours.
 func (l *ledger) settle(in Inputs, name string, now time.Time) {
 	if in.Answer != nil && in.Answer.UID == l.uid {
 		l.land(Read(in.Answer), name, now)
