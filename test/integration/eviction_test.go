@@ -85,7 +85,7 @@ func mirror(tolerations ...corev1.Toleration) func(*corev1.Pod) {
 
 // toleratedFor is for how long one of the pods tolerates the taint. It is much
 // longer than an agent takes to see that all is well again.
-const toleratedFor = 30 * time.Second
+const toleratedFor = time.Minute
 
 // NoExecute deletes what does not tolerate it, and nothing else; what tolerates
 // it for a time goes when that is over, unless the condition is over before.
