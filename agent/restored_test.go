@@ -31,6 +31,9 @@ type restored struct {
 	// damages: another client damages each record that is written. The agent sees that before the
 	// answer, which shows it too: the conditions are patched after the record.
 	damages bool
+	// swallows: patches are answered with the Node as it is, for example because a proxy redirects
+	// them, and the client then reads.
+	swallows bool
 }
 
 func newRestored(version int) *restored {
@@ -70,6 +73,10 @@ func (r *restored) Apply(_ context.Context, base *taints.Node, desired taints.De
 	r.mu.Lock()
 	r.writes++
 	next := r.stored.Clone()
+	if r.swallows {
+		defer r.mu.Unlock()
+		return next, nil
+	}
 	if _, differs := desired.Differs(base); differs { // as Client.Apply: or only conditions are patched
 		next = desired.ApplyTo(r.stored)
 	}
@@ -88,6 +95,32 @@ func (r *restored) Apply(_ context.Context, base *taints.Node, desired taints.De
 		time.Sleep(time.Second)
 	}
 	return next.Clone(), nil
+}
+
+// What was accepted and not stored is written again, and nobody is said to have removed it.
+func TestSwallowedWriteIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, by := newRestored(1), map[probes.Condition]*probe{}
+		a := &agent.Agent{Config: config.Default(), Recorder: &agent.Told{}, Client: server, NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] }}
+		runInBubble(t, a, by, func(t *testing.T, _ map[probes.Condition]*probe, _ *client) {
+			time.Sleep(time.Minute)
+			swallow := func(swallows bool) {
+				server.mu.Lock()
+				defer server.mu.Unlock()
+				server.swallows = swallows
+			}
+			swallow(true)
+			by[probes.MemoryPressure].set(probes.Degraded)
+			time.Sleep(15 * time.Second)
+			swallow(false)
+			time.Sleep(5 * time.Minute)
+			server.mu.Lock()
+			defer server.mu.Unlock()
+			if !server.stored.Has(memoryPressure) {
+				t.Errorf("no taint; the record is %s", server.stored.Annotations[taints.RecordAnnotation])
+			}
+		})
+	})
 }
 
 // Another client damages the record as soon as it is written, so that the agent never sees what it
@@ -141,13 +174,14 @@ func TestRestoredNode(t *testing.T) {
 	})
 }
 
+var memoryPressure = taints.Pair{Key: corev1.TaintNodeMemoryPressure, Effect: taints.NoSchedule}
+
 func testRestored(t *testing.T, by map[probes.Condition]*probe, server *restored) {
 	t.Helper()
-	key := taints.Pair{Key: corev1.TaintNodeMemoryPressure, Effect: taints.NoSchedule}
 	has := func() bool {
 		server.mu.Lock()
 		defer server.mu.Unlock()
-		return server.stored.Has(key)
+		return server.stored.Has(memoryPressure)
 	}
 	by[probes.MemoryPressure].set(probes.Degraded)
 	time.Sleep(time.Minute)

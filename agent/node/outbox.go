@@ -172,8 +172,8 @@ type Result struct {
 	sequence uint64
 	// Node is the newest version seen, or nil.
 	Node *taints.Node
-	// Landed is the Node as the write left it. Node may show what others did since then, because the
-	// conditions are patched after the taints. Without a write it is Node.
+	// Landed is Node, or if another client replaced our record since the write, the Node as the write
+	// left it: the conditions are patched after the taints.
 	Landed *taints.Node
 	// Err is why the Node does not have all of it.
 	Err error

@@ -62,7 +62,11 @@ func (w *writer) run(ctx context.Context) error {
 			isSilent = isSilence(err)
 			landed := node
 			if err == nil {
-				w.written, landed = node, j.desired.ApplyTo(node)
+				w.written = node
+				record := node.Annotations[taints.RecordAnnotation]
+				if record != j.base.Annotations[taints.RecordAnnotation] && record != j.desired.Annotations[taints.RecordAnnotation] {
+					landed = j.desired.ApplyTo(node) // someone replaced our record meanwhile
+				}
 				maps.DeleteFunc(w.announced, func(a announcement, _ bool) bool { return !slices.Contains(j.announce, a) })
 			}
 			w.answer(*j, node, err)

@@ -138,12 +138,25 @@ func (c *Client) applyConditions(ctx context.Context, node *taints.Node, desired
 
 // GetNode reads any Node.
 func (c *Client) GetNode(ctx context.Context, name string) (*taints.Node, error) {
-	node := &corev1.Node{}
-	err := c.request(func(api rest.Interface) error {
-		return api.Get().Resource("nodes").Name(name).MaxRetries(c.retries).Do(ctx).Into(node)
+	node, err := c.node(name, func(api rest.Interface) rest.Result {
+		return api.Get().Resource("nodes").Name(name).MaxRetries(c.retries).Do(ctx)
 	})
 	if err != nil {
 		return nil, explain("get", "nodes", name, err)
+	}
+	return node, nil
+}
+
+// node returns the Node that a request is answered with. Any other object is an error: a proxy may
+// answer in the API server's place.
+func (c *Client) node(name string, do func(api rest.Interface) rest.Result) (*taints.Node, error) {
+	node := &corev1.Node{}
+	err := c.request(func(api rest.Interface) error { return do(api).Into(node) })
+	if err == nil && node.Name != name {
+		err = fmt.Errorf("the answer has the name %q", node.Name)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return NodeOf(node), nil
 }
@@ -187,12 +200,11 @@ func (c *Client) patch(ctx context.Context, kind types.PatchType, body any, subr
 	if err != nil {
 		return nil, err
 	}
-	node := &corev1.Node{}
 	defer c.patches.begin()()
-	err = c.request(func(api rest.Interface) error {
+	node, err := c.node(c.name, func(api rest.Interface) rest.Result {
 		return api.Patch(kind).Resource("nodes").Name(c.name).SubResource(subresources...).
 			VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager, DryRun: c.dryRun}, c.codec).
-			MaxRetries(c.retries).Body(data).Do(ctx).Into(node)
+			MaxRetries(c.retries).Body(data).Do(ctx)
 	})
 	if err != nil {
 		resource := "nodes"
@@ -201,7 +213,7 @@ func (c *Client) patch(ctx context.Context, kind types.PatchType, body any, subr
 		}
 		return nil, explain("patch", resource, c.name, err)
 	}
-	return NodeOf(node), nil
+	return node, nil
 }
 
 // specPatch is a JSON merge patch. spec.taints is an atomic list, and the patch

@@ -54,7 +54,11 @@ func newConnections(config *rest.Config) (*connections, error) {
 	way := &detour{dial: config.Dial, configured: hostAndPort(config), open: map[*detoured]bool{}}
 	config.Dial = way.DialContext
 	Bound(config, maxObject)
-	kept, err := rest.RESTClientFor(config)
+	keptTransport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("API client: %w", err)
+	}
+	kept, err := rest.RESTClientForConfigAndClient(config, &http.Client{Transport: keptTransport, CheckRedirect: stay})
 	if err != nil {
 		return nil, fmt.Errorf("API client: %w", err)
 	}
@@ -73,12 +77,16 @@ func newConnections(config *rest.Config) (*connections, error) {
 	if err != nil {
 		return nil, fmt.Errorf("API client: %w", err)
 	}
-	spare, err := rest.RESTClientForConfigAndClient(config, &http.Client{Transport: wrapped})
+	spare, err := rest.RESTClientForConfigAndClient(config, &http.Client{Transport: wrapped, CheckRedirect: stay})
 	if err != nil {
 		return nil, fmt.Errorf("API client: %w", err)
 	}
 	return &connections{kept: kept, spare: spare, detour: way}, nil
 }
+
+// stay follows no redirect. An API server sends none, the token would be sent to any host, and after
+// a 302 net/http reads instead of writing, so that nothing is stored and no error returned.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // hostAndPort is the address that is dialed for a configuration; empty: it is not valid.
 func hostAndPort(config *rest.Config) string {

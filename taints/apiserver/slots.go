@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -226,15 +227,15 @@ func (s *Slots) update(ctx context.Context, lease *coordinationv1.Lease) error {
 	if err != nil {
 		return err
 	}
-	err = s.client.request(func(api rest.Interface) error {
-		request := api.Put().AbsPath(leaseAPI+s.namespace, "leases", lease.Name).SetHeader("Content-Type", "application/json").Body(data)
+	stored := &coordinationv1.Lease{}
+	err = s.client.read(ctx, "update", leaseResource, s.namespace+"/"+lease.Name, stored, func(put *rest.Request) {
+		put.Verb(http.MethodPut).AbsPath(leaseAPI+s.namespace, "leases", lease.Name).SetHeader("Content-Type", "application/json").Body(data)
 		for _, stage := range s.client.dryRun {
-			request = request.Param("dryRun", stage)
+			put.Param("dryRun", stage)
 		}
-		return request.Do(ctx).Error()
 	})
-	if err != nil {
-		return explain("update", leaseResource, s.namespace+"/"+lease.Name, err)
+	if err == nil && HolderOf(stored) != HolderOf(lease) { // a proxy answered
+		return fmt.Errorf("update %s %s/%s: the answer has the holder %q", leaseResource, s.namespace, lease.Name, HolderOf(stored))
 	}
-	return nil
+	return err
 }
