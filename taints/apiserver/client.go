@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"time"
 
@@ -147,18 +148,26 @@ func (c *Client) GetNode(ctx context.Context, name string) (*taints.Node, error)
 	return node, nil
 }
 
-// node returns the Node that a request is answered with. Any other object is an error: a proxy may
-// answer in the API server's place.
+// node returns the Node that a request is answered with.
 func (c *Client) node(name string, do func(api rest.Interface) rest.Result) (*taints.Node, error) {
 	node := &corev1.Node{}
 	err := c.request(func(api rest.Interface) error { return do(api).Into(node) })
-	if err == nil && node.Name != name {
-		err = fmt.Errorf("the answer has the name %q", node.Name)
+	if err == nil {
+		err = isNamed(node, name)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return NodeOf(node), nil
+}
+
+// isNamed is an error unless the object that answers a request has that name: a proxy may answer in
+// the API server's place.
+func isNamed(object metav1.Object, name string) error {
+	if object.GetName() != name {
+		return fmt.Errorf("the answer has the name %q", object.GetName())
+	}
+	return nil
 }
 
 // listPage is how many Nodes one request returns.
@@ -314,6 +323,9 @@ func (c *Client) read(ctx context.Context, verb, resource, name string, into any
 	})
 	if err == nil {
 		err = json.Unmarshal(body, into)
+	}
+	if object, isOne := into.(metav1.Object); isOne && err == nil {
+		err = isNamed(object, path.Base(name))
 	}
 	if err != nil {
 		return explain(verb, resource, name, err)

@@ -50,6 +50,9 @@ func TestAnswersOfAProxy(t *testing.T) {
 				if node, err := client.GetNode(t.Context(), "a"); err == nil {
 					t.Errorf("read: %v", node)
 				}
+				if isPresent, _, err := client.KeepPolicy(t.Context(), true); err == nil {
+					t.Errorf("the policy is there: %t", isPresent)
+				}
 				client.failedAt.Store(new(time.Now()))
 			}
 			if n := followed.Load(); n > 0 {
@@ -67,7 +70,7 @@ func TestSlotWithoutAnAnswerIsNotHeld(t *testing.T) {
 			w.Write([]byte(`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"taintlet-evict-0","resourceVersion":"1"}}`)) //nolint:errcheck // the client sees it
 			return
 		}
-		w.Write([]byte("{}")) //nolint:errcheck // the client sees it
+		w.Write([]byte(`{"metadata":{"name":"taintlet-evict-0"}}`)) //nolint:errcheck // the client sees it
 	}))
 	defer server.Close()
 	client, err := NewClient(&rest.Config{Host: server.URL, QPS: -1}, "a")
