@@ -54,11 +54,12 @@ func newConnections(config *rest.Config) (*connections, error) {
 	way := &detour{dial: config.Dial, configured: hostAndPort(config), open: map[*detoured]bool{}}
 	config.Dial = way.DialContext
 	Bound(config, maxObject)
-	keptTransport, err := rest.TransportFor(config)
+	client, err := rest.HTTPClientFor(config) // a new one, because it has a dialer
 	if err != nil {
 		return nil, fmt.Errorf("API client: %w", err)
 	}
-	kept, err := rest.RESTClientForConfigAndClient(config, &http.Client{Transport: keptTransport, CheckRedirect: stay})
+	client.CheckRedirect = stay
+	kept, err := rest.RESTClientForConfigAndClient(config, client)
 	if err != nil {
 		return nil, fmt.Errorf("API client: %w", err)
 	}
