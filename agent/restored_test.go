@@ -40,6 +40,13 @@ func newRestored(version int) *restored {
 	return &restored{changed: make(chan struct{}, 100), stored: &taints.Node{Name: "host", UID: "1", ResourceVersion: fmt.Sprint(version)}}
 }
 
+// change changes what the server does or stores.
+func (r *restored) change(do func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	do()
+}
+
 func (r *restored) version() int {
 	n, _ := strconv.Atoi(r.stored.ResourceVersion)
 	return n
@@ -97,82 +104,68 @@ func (r *restored) Apply(_ context.Context, base *taints.Node, desired taints.De
 	return next.Clone(), nil
 }
 
+// runRestored runs an agent on such an API server, whose Node begins with that version.
+func runRestored(t *testing.T, version int, cfg *config.Config, test func(t *testing.T, by map[probes.Condition]*probe, server *restored)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		server, by := newRestored(version), map[probes.Condition]*probe{}
+		a := &agent.Agent{Config: cfg, Recorder: &agent.Told{}, Client: server, NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] }}
+		runInBubble(t, a, by, func(t *testing.T, _ map[probes.Condition]*probe, _ *client) { test(t, by, server) })
+	})
+}
+
 // What was accepted and not stored is written again, and nobody is said to have removed it.
 func TestSwallowedWriteIsRepeated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, by := newRestored(1), map[probes.Condition]*probe{}
-		a := &agent.Agent{Config: config.Default(), Recorder: &agent.Told{}, Client: server, NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] }}
-		runInBubble(t, a, by, func(t *testing.T, _ map[probes.Condition]*probe, _ *client) {
-			time.Sleep(time.Minute)
-			swallow := func(swallows bool) {
-				server.mu.Lock()
-				defer server.mu.Unlock()
-				server.swallows = swallows
-			}
-			swallow(true)
-			by[probes.MemoryPressure].set(probes.Degraded)
-			time.Sleep(15 * time.Second)
-			swallow(false)
-			time.Sleep(5 * time.Minute)
-			server.mu.Lock()
-			defer server.mu.Unlock()
-			if !server.stored.Has(memoryPressure) {
-				t.Errorf("no taint; the record is %s", server.stored.Annotations[taints.RecordAnnotation])
-			}
-		})
+	runRestored(t, 1, config.Default(), func(t *testing.T, by map[probes.Condition]*probe, server *restored) {
+		time.Sleep(time.Minute)
+		server.change(func() { server.swallows = true })
+		by[probes.MemoryPressure].set(probes.Degraded)
+		time.Sleep(15 * time.Second)
+		server.change(func() { server.swallows = false })
+		time.Sleep(5 * time.Minute)
+		server.mu.Lock()
+		defer server.mu.Unlock()
+		if !server.stored.Has(memoryPressure) {
+			t.Errorf("no taint; the record is %s", server.stored.Annotations[taints.RecordAnnotation])
+		}
 	})
 }
 
 // Another client damages the record as soon as it is written, so that the agent never sees what it
 // wrote. The taint is its own all the same, and goes when the condition clears.
 func TestRecordDamagedBeforeTheAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cfg, err := config.HostSchema().Decode([]byte(header + "keys: Own\n"))
-		if err != nil {
-			t.Fatal(err)
+	cfg, err := config.HostSchema().Decode([]byte(header + "keys: Own\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runRestored(t, 1, cfg, func(t *testing.T, by map[probes.Condition]*probe, server *restored) {
+		taintsAre := func(want ...string) {
+			t.Helper()
+			server.mu.Lock()
+			defer server.mu.Unlock()
+			var keys []string
+			for _, taint := range server.stored.Taints {
+				keys = append(keys, taint.Key)
+			}
+			if !slices.Equal(keys, want) {
+				t.Errorf("the Node has the taints %q, want %q", keys, want)
+			}
 		}
-		server, by := newRestored(1), map[probes.Condition]*probe{}
-		a := &agent.Agent{Config: cfg, Recorder: &agent.Told{}, Client: server, NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] }}
-		runInBubble(t, a, by, func(t *testing.T, _ map[probes.Condition]*probe, _ *client) {
-			taintsAre := func(want ...string) {
-				t.Helper()
-				server.mu.Lock()
-				defer server.mu.Unlock()
-				var keys []string
-				for _, taint := range server.stored.Taints {
-					keys = append(keys, taint.Key)
-				}
-				if !slices.Equal(keys, want) {
-					t.Errorf("the Node has the taints %q, want %q", keys, want)
-				}
-			}
-			damage := func(damages bool) {
-				server.mu.Lock()
-				defer server.mu.Unlock()
-				server.damages = damages
-			}
-			damage(true)
-			by[probes.MemoryPressure].set(probes.Degraded)
-			time.Sleep(15 * time.Second)
-			damage(false)
-			taintsAre("taintlet.dev/memory-pressure")
-			by[probes.MemoryPressure].set(probes.OK)
-			time.Sleep(10 * time.Minute)
-			taintsAre()
-		})
+		server.change(func() { server.damages = true })
+		by[probes.MemoryPressure].set(probes.Degraded)
+		time.Sleep(15 * time.Second)
+		server.change(func() { server.damages = false })
+		taintsAre("taintlet.dev/memory-pressure")
+		by[probes.MemoryPressure].set(probes.OK)
+		time.Sleep(10 * time.Minute)
+		taintsAre()
 	})
 }
 
 // After etcd was restored, the Node is older than the one that the agent knows, and
 // the watch says nothing of it. The agent sees that by its next write, takes the Node
 // as it is, and watches anew.
-func TestRestoredNode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, by := newRestored(5000), map[probes.Condition]*probe{}
-		a := &agent.Agent{Config: config.Default(), Recorder: &agent.Told{}, Client: server, NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] }}
-		runInBubble(t, a, by, func(t *testing.T, _ map[probes.Condition]*probe, _ *client) { testRestored(t, by, server) })
-	})
-}
+func TestRestoredNode(t *testing.T) { runRestored(t, 5000, config.Default(), testRestored) }
 
 var memoryPressure = taints.Pair{Key: corev1.TaintNodeMemoryPressure, Effect: taints.NoSchedule}
 

@@ -293,7 +293,7 @@ func (c *Client) KeepPolicy(ctx context.Context, withVersion bool) (isPresent bo
 func (c *Client) keepObject(ctx context.Context, resource string) (version string, err error) {
 	for _, apiVersion := range []string{"v1", "v1beta1"} {
 		object := &metav1.PartialObjectMetadata{}
-		err := c.read(ctx, "get", resource+".admissionregistration.k8s.io", taints.KeepPolicyName, object, func(get *rest.Request) {
+		err := c.call(ctx, "get", resource+".admissionregistration.k8s.io", taints.KeepPolicyName, object, func(get *rest.Request) {
 			get.AbsPath("/apis/admissionregistration.k8s.io", apiVersion, resource, taints.KeepPolicyName).MaxRetries(c.retries)
 		})
 		if !apierrors.IsNotFound(err) {
@@ -307,13 +307,13 @@ func (c *Client) keepObject(ctx context.Context, resource string) (version strin
 	return "", nil
 }
 
-// read decodes the JSON answer of a request. verb, resource and name describe the request in
-// errors.
-func (c *Client) read(ctx context.Context, verb, resource, name string, into any, ask func(get *rest.Request)) error {
+// call decodes the JSON answer of a request, which prepare can make another than a get. verb, resource
+// and name describe the request in errors.
+func (c *Client) call(ctx context.Context, verb, resource, name string, into any, prepare func(get *rest.Request)) error {
 	var body []byte
 	err := c.request(func(api rest.Interface) (err error) {
 		get := api.Get().SetHeader("Accept", runtime.ContentTypeJSON)
-		ask(get)
+		prepare(get)
 		result := get.Do(ctx)
 		if err := result.Error(); err != nil { // as the API server puts it, which Raw does not
 			return err

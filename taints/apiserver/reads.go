@@ -42,7 +42,7 @@ const (
 // k8s.io/api/discovery/v1).
 func (c *Client) ListSlices(ctx context.Context, namespace, selector string) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
-	err := c.read(within(ctx, maxSliceList), "list", sliceResource, namespace+"/"+selector, list, func(get *rest.Request) {
+	err := c.call(within(ctx, maxSliceList), "list", sliceResource, namespace+"/"+selector, list, func(get *rest.Request) {
 		get.AbsPath(sliceAPI+namespace, sliceResource).Param("labelSelector", selector).
 			Param("limit", listedAtOnce).Param(atVersion, fromCache).SetHeader("Accept", metadataOnly)
 	})
@@ -52,7 +52,7 @@ func (c *Client) ListSlices(ctx context.Context, namespace, selector string) ([]
 // GetSlice reads one EndpointSlice.
 func (c *Client) GetSlice(ctx context.Context, namespace, name string) (*discoveryv1.EndpointSlice, error) {
 	slice := &discoveryv1.EndpointSlice{}
-	return slice, c.read(within(ctx, maxSlice), "get", sliceResource, namespace+"/"+name, slice, func(get *rest.Request) {
+	return slice, c.call(within(ctx, maxSlice), "get", sliceResource, namespace+"/"+name, slice, func(get *rest.Request) {
 		get.AbsPath(sliceAPI+namespace, sliceResource, name).Param(atVersion, fromCache)
 	})
 }
@@ -62,7 +62,7 @@ func (c *Client) GetSlice(ctx context.Context, namespace, name string) (*discove
 func (c *Client) LeaseRenewed(ctx context.Context, node string) (time.Time, error) {
 	const namespace = corev1.NamespaceNodeLease
 	lease := &coordinationv1.Lease{}
-	err := c.read(within(ctx, maxLease), "get", leaseResource, namespace+"/"+node, lease, func(get *rest.Request) {
+	err := c.call(within(ctx, maxLease), "get", leaseResource, namespace+"/"+node, lease, func(get *rest.Request) {
 		get.AbsPath(leaseAPI+namespace, "leases", node).Param(atVersion, fromCache)
 	})
 	return renewedAt(lease), err

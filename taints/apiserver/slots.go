@@ -217,7 +217,7 @@ func renewedAt(lease *coordinationv1.Lease) time.Time {
 
 func (s *Slots) get(ctx context.Context, name string) (*coordinationv1.Lease, error) {
 	lease := &coordinationv1.Lease{}
-	return lease, s.client.read(ctx, "get", leaseResource, s.namespace+"/"+name, lease, func(get *rest.Request) {
+	return lease, s.client.call(ctx, "get", leaseResource, s.namespace+"/"+name, lease, func(get *rest.Request) {
 		get.AbsPath(leaseAPI+s.namespace, "leases", name)
 	})
 }
@@ -228,14 +228,14 @@ func (s *Slots) update(ctx context.Context, lease *coordinationv1.Lease) error {
 		return err
 	}
 	stored := &coordinationv1.Lease{}
-	err = s.client.read(ctx, "update", leaseResource, s.namespace+"/"+lease.Name, stored, func(put *rest.Request) {
+	err = s.client.call(ctx, "update", leaseResource, s.namespace+"/"+lease.Name, stored, func(put *rest.Request) {
 		put.Verb(http.MethodPut).AbsPath(leaseAPI+s.namespace, "leases", lease.Name).SetHeader("Content-Type", "application/json").Body(data)
 		for _, stage := range s.client.dryRun {
 			put.Param("dryRun", stage)
 		}
 	})
 	if err == nil && HolderOf(stored) != HolderOf(lease) { // a proxy answered
-		return fmt.Errorf("update %s %s/%s: the answer has the holder %q", leaseResource, s.namespace, lease.Name, HolderOf(stored))
+		return explain("update", leaseResource, s.namespace+"/"+lease.Name, fmt.Errorf("the answer has the holder %q", HolderOf(stored)))
 	}
 	return err
 }

@@ -214,7 +214,8 @@ func TestFlappingEvictsOnceAnHour(t *testing.T) {
 	m := f.member("flapping", flapping)
 	m.host.Tasks(criticalTasks)
 	first := criticalAt(m.agent, 0)
-	m.versions.wait(0, evicts)                     // a host that is well before the write goes out is not evicted from
+	// A host that is well again before the write goes out has no eviction.
+	m.versions.wait(0, evicts)
 	dice, bursts := rand.New(rand.NewPCG(7, 7)), 0 //nolint:gosec // the same story each time
 	for time.Since(first) < hour {
 		m.host.Tasks([]int{calmTasks, 30000}[dice.IntN(2)]) // well, or no more than Degraded

@@ -258,7 +258,7 @@ func TestSlotOfANameThatIsNoNodesIsFree(t *testing.T) {
 		if held {
 			return
 		}
-		if time.Since(begin) > 12*slotCooldown { // and not never
+		if time.Since(begin) > 12*slotCooldown { // for a machine that stalls
 			t.Fatalf("slots whose holder is no Node are not to be had: %v", err)
 		}
 	}
