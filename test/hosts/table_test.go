@@ -86,7 +86,7 @@ func (t *table) write(test *testing.T) {
 	if path == "" {
 		return
 	}
-	text := tableHead + fmt.Sprintf("The rows are of several runs: the last column names the day, and in newer rows the commit. The newest run: %s, %s\n\n", t.origin.Date, t.origin)
+	text := tableHead + fmt.Sprintf("The last column names the day and the commit of each row. The newest run: %s, %s\n\n", t.origin.Date, t.origin)
 	if whole := len(releases()) * len(incidents()); len(t.rows) < whole {
 		text += fmt.Sprintf("The table is partial: %d of %d incidents were run.\n\n", len(t.rows), whole)
 	}
